@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Annotated, Literal
 
 from pydantic import SkipValidation
@@ -95,6 +96,8 @@ class CaseRecord(RunRecord, _Named):
     """Of a flaky case: how the run that passed differed from the one before it."""
     live: bool
     """Whether a model answered while it ran, so that the same run may end differently."""
+    host: str
+    """The name of the machine that ran it."""
     green: str | None = absent()
     """The last run of the case that passed before this command."""
     since_green: list[DifferenceReport] | None = absent()
@@ -385,7 +388,8 @@ def _of_case(outcome: results.Outcome) -> CaseRecord:
     facts = _facts(outcome.ended, outcome.run, outcome.state, outcome.exit)
     if outcome.error is not None:
         facts["error"] = outcome.error.as_json()
-    case = {"case": outcome.case.id, "name": outcome.name, "row": outcome.case.row, "started": outcome.started}
+    about = {"name": outcome.name, "row": outcome.case.row, "host": platform.node()}
+    case = {"case": outcome.case.id, "started": outcome.started, **about}
     attempts = [RunRecord.model_validate(_facts(each.ended, each.id, each.state, each.exit)) for each in outcome.runs]
     asked = [each.ended.costs for each in outcome.runs if each.ended is not None and each.ended.costs is not None]
     live = any(costs["paid"] for costs in asked)

@@ -10,6 +10,7 @@ from pathlib import Path
 import junitparser
 import pytest
 import yaml
+from junitparser import xunit2
 
 from tests import counted
 from tests.command import Project
@@ -181,14 +182,14 @@ def test_the_report_agrees_with_the_runs(project: Project) -> None:
     project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "inputs.n + 1 }}\\u0001{{ '' "))
     done = project.here("run", "flows", "--junit", "out/report.xml")
     assert done.returncode == 1
-    report = junitparser.JUnitXml.fromfile(str(project.folder / "out" / "report.xml"))
+    report = xunit2.JUnitXml.fromfile(str(project.folder / "out" / "report.xml"))
     assert [suite.name for suite in report] == [
         "flows/add.yaml",
         "flows/greet.yaml",
         "flows/more/break.yaml",
         "flows/zero.yml",
     ]
-    ids = [{each.name: each.value for each in suite.properties()}["runops.run"] for suite in report]
+    ids = [{each.name: each.value for each in case.properties()}["runops.run"] for suite in report for case in suite]
     assert ids == [run["id"] for run in project.runs()]
     (failed,) = [case for suite in report for case in suite if case.result]
     (failure,) = failed.result

@@ -1,59 +1,73 @@
-"""The JUnit report for CI servers, read back by an independent reader."""
+"""The JUnit report for CI servers, checked against its schema, and read back by an independent reader."""
 
 from __future__ import annotations
 
+import functools
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import junitparser
 import pytest
+import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
+from junitparser import xunit2
 
 from nodes.errors import SetupError, UsageError
-from runtime import events
-from runtime.language import reader
-from runtime.runs import junit, results
+from runtime.batch.reports import composing, junit, writing
+from runtime.log.store import file_store
+from runtime.report.models import RunReport
+from runtime.report.parts import EvidenceReport, FileReport, FrameReport
+from runtime.runs import results
 from runtime.secrets import masking
+from tests import cases
+from tests.cases import NO_SECRETS, ended, report, run
 
-NO_SECRETS = masking.Masker({})
-TEXT = 'version: 1\nname: Pay "all" & <go>\nnodes:\n  - {id: pay, type: transform, expr: 1}\n'
-LOADED = reader.parse(TEXT, "shop/pay.yaml")
-
-
-def outcome(status: Any, code: int = 1, **fields: Any) -> results.Outcome:
-    """A run of the workflow that has ended."""
-    one = results.Outcome(results.Case(Path("shop/pay.yaml"), LOADED))
-    one.begin().end(events.RunEnded("01RUN", status, code, 1.25, **fields), code)
-    return one
+TREE = Path(__file__).parents[1]
 
 
-def cases(*ended: results.Outcome) -> list[Any]:
+@functools.cache
+def schema() -> xmlschema.XMLSchema:
+    """The schema of the report."""
+    return xmlschema.XMLSchema(str(TREE / "junit.xsd"))
+
+
+def checked(data: bytes) -> bytes:
+    """The report, which follows the schema."""
+    schema().validate(ET.fromstring(data))
+    return data
+
+
+def read(outcomes: list[results.Outcome]) -> Any:
+    """The report of the cases, read back."""
+    return xunit2.JUnitXml.fromstring(checked(junit.document(report(outcomes))))
+
+
+def read_cases(*outcomes: results.Outcome) -> list[Any]:
     """The test cases of the report."""
-    found = junitparser.JUnitXml.fromstring(junit.document(ended, NO_SECRETS))
-    return [case for suite in found for case in suite]
+    return [case for suite in read([*outcomes]) for case in suite]
 
 
 def test_each_ending_has_its_junit_result() -> None:
     """Failed runs are failures; internal errors, pauses, interruptions, refusals and missing ends are errors; runs not begun are skipped. The totals agree."""
     refused = results.Outcome(results.Case(Path("x.yaml")))
     refused.refused = SetupError("secret-missing", "no TOKEN", fix="set it")
-    silent = results.Outcome(results.Case(Path("y.yaml"), LOADED))
+    silent = cases.case(file="y.yaml")
     silent.begin()
-    ended = [
-        outcome("passed", 0, output={"a": 1}, tolerated=2),
-        outcome("failed", 1, error={"code": "target-not-found", "message": "no"}, path="pay"),
-        outcome("failed", 70, error={"code": "internal", "message": "no"}),
-        outcome("paused", 4, question={"reason": "outcome-unknown", "message": "did it?"}),
-        outcome("interrupted", 130, error={"code": "interrupted", "message": "no"}),
-        refused,
-        silent,
-        results.Outcome(results.Case(Path("z.yaml"), LOADED)),
-    ]
-    report = junitparser.JUnitXml.fromstring(junit.document(ended, NO_SECRETS))
-    kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
+    found = read(
+        [
+            ended("passed", 0, output={"a": 1}, tolerated=2),
+            ended("failed", 1, error={"code": "target-not-found", "message": "no"}, path="pay"),
+            ended("failed", 70, error={"code": "internal", "message": "no"}),
+            ended("paused", 4, question=asked("outcome-unknown", "did it?")),
+            ended("interrupted", 130, error={"code": "interrupted", "message": "no"}),
+            refused,
+            silent,
+            cases.case(file="z.yaml"),
+        ]
+    )
+    kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in found for case in suite]
     assert kinds == [
         [],
         [("Failure", "target-not-found")],
@@ -64,67 +78,169 @@ def test_each_ending_has_its_junit_result() -> None:
         [("Error", "no-end")],
         [("Skipped", None)],
     ]
-    assert (report.tests, report.failures, report.errors, report.skipped) == (8, 1, 5, 1)
-    assert report.time == pytest.approx(5 * 1.25)
+    assert (found.tests, found.failures, found.errors, sum(suite.skipped for suite in found)) == (8, 1, 5, 1)
+    assert found.time == pytest.approx(5 * 1.25)
+    assert [suite.name for suite in found] == ["shop/pay.yaml", "x.yaml", "y.yaml", "z.yaml"]
+
+
+def asked(reason: str, message: str) -> dict[str, Any]:
+    """The question of a paused run."""
+    return {"reason": reason, "message": message, "path": "pay", "fix": None, "evidence": None}
 
 
 def test_a_failure_says_what_where_and_what_to_do() -> None:
     """A failure has code, message, step path, file with line and column, what was seen, the fix, and the command that shows more."""
     error = {"code": "x", "message": "gone", "evidence": {"page": "http://shop.test"}, "fix": "look again"}
-    (case,) = cases(outcome("failed", error=error, path="each[#1007]/pay"))
+    (case,) = read_cases(ended("failed", error=error, path="each[#1007]/pay"))
     (failure,) = case.result
     assert (case.name, case.classname, case.time, failure.message) == ('Pay "all" & <go>', "shop/pay", 1.25, "gone")
+    assert case._elem.attrib["line"] == "4"
     for expected in ("each[#1007]/pay", "shop/pay.yaml:4:5", "http://shop.test", "look again", "runops show 01RUN"):
         assert expected in failure.text
 
 
-def test_a_suite_names_the_run() -> None:
-    """The id and status of the run are properties of its suite, its begin is the timestamp."""
-    suite = next(iter(junitparser.JUnitXml.fromstring(junit.document([outcome("passed", 0)], NO_SECRETS))))
-    assert {each.name: each.value for each in suite.properties()} == {
-        "runops.run": "01RUN",
-        "runops.status": "passed",
-        "runops.exit": "0",
+def test_rows_are_cases_of_one_suite() -> None:
+    """The cases of a file are in one suite, each with the label of its row and the properties of its own run: id, status, exit code, costs."""
+    costs = dict.fromkeys(("requests", "paid", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"), 7)
+    costs |= {"dollars": "0.25", "known_dollars": "0.25", "seconds": 1.0}
+    first, second = cases.case("1"), cases.case("2")
+    run(first, "failed", id="01A", error={"code": "x", "message": "no"}, costs=costs)
+    run(first, "passed", 0, id="01B", costs=costs)
+    (suite,) = read([first, run(second, "passed", 0, id="01C")])
+    assert (suite.tests, suite.timestamp[-1], bool(suite.hostname)) == (2, "Z", True)
+    one, two = suite
+    assert [one.name, two.name] == ['Pay "all" & <go> [1]', 'Pay "all" & <go> [2]']
+    assert {each.name.removeprefix("runops."): each.value for each in one.properties()} == {
+        "run": "01B",
+        "status": "flaky",
+        "exit": "0",
+        "runs": "2",
+        "dollars": "0.5",
+        "input_tokens": "14",
+        "output_tokens": "14",
+        "live_model": "true",
     }
-    assert suite.timestamp.endswith("Z")
+    assert {each.name for each in two.properties()} == {"runops.run", "runops.status", "runops.exit", "runops.runs"}
+
+
+def test_earlier_failed_runs_are_flaky_or_rerun() -> None:
+    """A case that passed at last has a flaky element for each failed run before, another one a rerun element, each with what happened."""
+    flaky, failed = cases.case("1"), cases.case("2")
+    for each in (flaky, failed):
+        run(each, "failed", id="01A", error={"code": "timeout", "message": "late", "fix": "wait"}, path="pay")
+        run(each, "failed", 70, id="01B", error={"code": "internal", "message": "odd"})
+        run(each, "interrupted", 130, id="01C")
+    run(flaky, "passed", 0, id="01C")
+    run(failed, "failed", id="01D", error={"code": "gone", "message": "no"})
+    one, two = read_cases(flaky, failed)
+    assert (one.is_passed, one.is_flaky, two.is_failure, two.is_rerun) == (True, True, True, True)
+    assert {each.name: each.value for each in one.properties()}["runops.resumed"] == "true"
+    for case, kind in ((one, "Flaky"), (two, "Rerun")):
+        told = [(type(each).__name__, each.type, each.message) for each in case.interim_result]
+        assert told == [(f"{kind}Failure", "timeout", "late"), (f"{kind}Error", "internal", "odd")]
+        assert "shop/pay.yaml:4:5" in case.interim_result[0].stack_trace
+        assert "runops show 01A" in case.interim_result[0].stack_trace
+    assert [each.type for each in two.result] == ["gone"]
+
+
+def test_existing_files_of_evidence_are_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed case lists the pictures, text and trace of its page, if the files exist; in GitLab by their paths from the project."""
+    for name in ("shot.png", "before.png", "trace.zip"):
+        (tmp_path / name).touch()
+    files = {
+        name: FileReport(name=name, path=str(tmp_path / name), size=1, sha256=name)
+        for name in ("shot.png", "before.png", "gone.txt", "trace.zip")
+    }
+    found = EvidenceReport(
+        url="http://shop.test",
+        screenshot=files["shot.png"],
+        observation=files["gone.txt"],
+        frames=[FrameReport(path="open", at="2026-01-02T03:04:05Z", screenshot=files["before.png"])],
+        trace=files["trace.zip"],
+    )
+    whole = report([ended("failed", error={"code": "x", "message": "no"})])
+    run_report = RunReport.model_construct(evidence=[found], processes=[])
+    whole = whole.model_copy(update={"details": {"01RUN": run_report}})
+    for project, before in (("", f"{tmp_path}/"), (str(tmp_path), "")):
+        monkeypatch.setenv("CI_PROJECT_DIR", project)
+        (suite,) = xunit2.JUnitXml.fromstring(checked(writing.as_junit(whole)))
+        (case,) = suite
+        assert (case.system_out or "").splitlines() == [
+            f"[[ATTACHMENT|{before}{name}]]" for name in ("shot.png", "before.png", "trace.zip")
+        ]
 
 
 @given(st.text())
 def test_any_text_makes_sound_xml(text: str) -> None:
-    """A report with any control characters, surrogates or markup can be read back, and no text becomes markup."""
-    ended = outcome("failed", error={"code": text, "message": text, "fix": text}, output=[text], path=text)
-    root = ET.fromstring(junit.document([ended, outcome("passed", 0, output=text)], NO_SECRETS))
+    """A report with any control characters, surrogates or markup follows the schema, and no text becomes markup."""
+    flaky = run(cases.case(text), "failed", error={"code": text, "message": text, "evidence": {text: text}}, path=text)
+    failed = ended("failed", error={"code": text, "message": text, "fix": text}, output=[text], path=text)
+    data = junit.document(report([failed, run(flaky, "passed", 0, output=text)]))
+    root = ET.fromstring(checked(data))
     assert [each.tag for each in root.iter("testcase")] == ["testcase"] * 2
-    assert len(list(root.iter("failure"))) == 1
+    assert len(list(root.iter("failure"))) == len(list(root.iter("flakyFailure"))) == 1
 
 
 def test_no_secret_is_in_a_report() -> None:
     """Secrets are masked in names, messages and outputs, also where XML would have escaped them; a long output is cut."""
-    masker = masking.Masker({"A": "p<w&d>'s"})
+    masker = masking.Masker({"A": "p<w&d>'s", "B": "failed"})
     text = "x p<w&d>'s y"
-    ended = outcome("failed", error={"code": "x", "message": text, "evidence": {"seen": text}}, output=text * 1000)
-    data = junit.document([ended], masker).decode()
+    outcome = ended("failed", error={"code": "x", "message": text, "evidence": {"seen": text}}, output=text * 1000)
+    data = junit.document(report([outcome], masker)).decode()
     assert "p&lt;w" not in data
     assert data.count("[hidden]") > 3
     assert len(data) < 10_000
+    assert len(list(ET.fromstring(data).iter("failure"))) == 1, "a word of ours that equals a secret changes no outcome"
+
+
+def reports(path: Path) -> writing.Reports:
+    """Reports with a JUnit file."""
+    written = writing.ReportFile("--junit", path, writing.as_junit)
+    return writing.Reports(composing.Composer(file_store.FileStore(Path("gone")).reader, whole=False), [written])
 
 
 def test_a_report_is_whole_or_not_there(tmp_path: Path) -> None:
     """Folders are created, an older report is replaced at once, nothing else is left, and its mode is that of any new file."""
-    report = junit.Report(tmp_path / "a" / "b" / "r.xml")
-    report.update(results.Results([outcome("passed", 0)]), NO_SECRETS)
-    report.update(results.Results([outcome("passed", 0)] * 2), NO_SECRETS)
-    assert [each.name for each in report.file.parent.iterdir()] == ["r.xml"]
-    assert len(list(junitparser.JUnitXml.fromfile(str(report.file)))) == 2
+    file = tmp_path / "a" / "b" / "r.xml"
+    written = reports(file)
+    written.update(results.Results([ended("passed", 0)]), NO_SECRETS)
+    written.update(results.Results([ended("passed", 0), cases.case("2")]), NO_SECRETS)
+    assert [each.name for each in file.parent.iterdir()] == ["r.xml"]
+    assert xunit2.JUnitXml.fromfile(str(file)).tests == 2
     (tmp_path / "plain").touch()
-    assert report.file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert file.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    """A folder, a file in the way and an impossible path each raise one error with the path."""
+    """A folder, a file in the way and an impossible path each raise one error with the path and the flag."""
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "r.xml", tmp_path / ("x" * 300), Path(f"/proc/{os.getpid()}/r.xml")):
         with pytest.raises(UsageError) as caught:
-            junit.Report(path).update(results.Results([]), NO_SECRETS)
+            reports(path).update(results.Results([]), NO_SECRETS)
         assert (caught.value.code, str(path) in caught.value.message) == ("report-not-written", True)
+        assert "--junit" in (caught.value.fix or "")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
+
+
+def test_large_reports_are_written_less_often(tmp_path: Path) -> None:
+    """Writing takes at most a twentieth of the time after its first second; the last report is always written."""
+    now = [0.0]
+    written: list[float] = []
+
+    def slow(_report: object) -> bytes:
+        now[0] += 0.6  # what it takes to write
+        written.append(now[0])
+        return b""
+
+    composer = composing.Composer(file_store.FileStore(tmp_path).reader, whole=False)
+    files = [writing.ReportFile("--report", tmp_path / "r", slow)]
+    found, all_reports = results.Results([]), writing.Reports(composer, files, clock=lambda: now[0])
+    for _each in range(100):
+        all_reports.update(found, NO_SECRETS)
+        now[0] += 1
+    assert 0.6 * len(written) < 1.6 + 0.05 * now[0]
+    assert len(written) > 5
+    found.exit = 0
+    before = len(written)
+    all_reports.update(found, NO_SECRETS)
+    assert len(written) == before + 1

@@ -10,9 +10,10 @@ import typer
 
 from nodes.errors import UsageError
 from runtime.batch import cases, planning, selection, shards
+from runtime.batch.reports import composing, writing
 from runtime.cli import batch, case_list, flags, foreground_run
 from runtime.cli import values as given_values
-from runtime.runs import collect, junit
+from runtime.runs import collect
 from runtime.workspace import host
 
 
@@ -45,7 +46,7 @@ def run(
     ] = None,
     only_list: Annotated[bool, flags.option("--list", "List the cases, and run none.")] = False,
     fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Start no further run after one did not pass.")] = False,
-    report: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
+    junit: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
     key: Annotated[
         str | None, flags.option("--resume-if-exists KEY", "Resume the run with this key, or start it. Takes one file.")
     ] = None,
@@ -103,6 +104,7 @@ def run(
     if only_list:
         raise typer.Exit(case_list.show(plan, as_json=as_json))
     foreground_run.silence()
+    written = [writing.ReportFile("--junit", junit, writing.as_junit)] if junit is not None else []
     runs = batch.Batch(
         found,
         plan,
@@ -111,7 +113,7 @@ def run(
         quiet=quiet,
         fail_fast=fail_fast,
         plain=len(paths) == 1 and not paths[0].is_dir() and table is None,
-        reporters=[junit.Report(report)] if report is not None else [],
+        reporters=[writing.Reports(composing.Composer(here.reader, whole=False), written)],
         key=key,
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),

@@ -1,0 +1,135 @@
+"""Composes the report of many runs from the outcomes of the cases and the logs of their runs, with every secret masked."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+from nodes.errors import RunOpsError
+from runtime.log.store import store as log_store
+from runtime.report import endings, of_run, said
+from runtime.report.models import RunReport
+from runtime.report.parts import FileReport, Model
+from runtime.runs import results
+from runtime.secrets import masking
+from runtime.workspace import run_index
+
+PICTURES = 16 << 20  # most bytes of pictures in a report; those of cases that did not pass come first
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+class Composer:
+    def __init__(self, store: log_store.StoreReader, *, whole: bool) -> None:
+        """``whole``: with the steps of all runs, and pictures. Otherwise only with the steps of runs whose case did not simply pass."""
+        self._store = store
+        self._whole = whole
+        self._details: dict[tuple[str, int], RunReport | None] = {}  # by run, and number of its processes
+        self._pictures: dict[str, bytes | None] = {}
+
+    def compose(self, found: results.Results, masker: masking.Masker) -> endings.BatchReport:
+        code = found.exit if found.exit is not None else results.worst(_exits(found))
+        ending = masked(endings.of_batch(found, code), masker)
+        details = {run: each for run, each in self._of_runs(found, masker) if each is not None}
+        pictures = self._pictures_of(ending.runs, details) if self._whole else {}
+        facts: dict[str, Any] = {**dict(ending), "details": details, "pictures": pictures}
+        return endings.BatchReport(**facts)
+
+    def _of_runs(self, found: results.Results, masker: masking.Masker) -> Iterator[tuple[str, RunReport | None]]:
+        for outcome in found.outcomes:
+            if outcome.state == "passed" and not self._whole:
+                continue
+            processes: dict[str, int] = {}
+            for each in outcome.runs:
+                if each.id is not None and each.exit is not None:
+                    processes[each.id] = processes.get(each.id, 0) + 1
+            for key in processes.items():
+                if key not in self._details:
+                    self._details[key] = self._read(key[0], masker)
+                yield key[0], self._details[key]
+
+    def _read(self, run: str, masker: masking.Masker) -> RunReport | None:
+        """Return the report of a run; None if its log is damaged or gone."""
+        with contextlib.suppress(RunOpsError):
+            past, reading = run_index.load_history(self._store, run)
+            return masked(of_run.run_report(past, reading, self._store, placed=True), masker)
+        return None
+
+    def _pictures_of(self, runs: Iterable[endings.CaseRecord], details: Mapping[str, RunReport]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        left = PICTURES
+        for case in sorted(runs, key=lambda each: each.status == "passed"):
+            for run in dict.fromkeys(each.run for each in case.attempts):
+                for sha256, file in _shown(details.get(run or "")):
+                    data = self._picture(run or "", sha256, file)
+                    if data is not None and sha256 not in found and len(data) <= left:
+                        found[sha256] = base64.b64encode(data).decode()
+                        left -= len(data)
+        return dict(sorted(found.items()))
+
+    def _picture(self, run: str, sha256: str, file: str | None) -> bytes | None:
+        if sha256 not in self._pictures:
+            self._pictures[sha256] = None
+            with contextlib.suppress(RunOpsError, OSError):
+                self._pictures[sha256] = self._store.blob(sha256) if file is None else self._store.get_file(run, file)
+        return self._pictures[sha256]
+
+
+def _exits(found: results.Results) -> Iterator[int]:
+    return (each.exit for each in found.outcomes if each.exit is not None)
+
+
+def _shown(report: RunReport | None) -> Iterator[tuple[str, str | None]]:
+    """Yield the pictures of a run: the SHA-256, and the name of the file; None for a picture that a model was shown."""
+    if report is None:
+        return
+    for each in report.evidence:
+        for file in (each.screenshot, *(frame.screenshot for frame in each.frames or ())):
+            if isinstance(file, FileReport):
+                yield file.sha256, file.name
+    for step in report.steps:
+        for attempt in step.attempts:
+            for line in attempt.thread:
+                if isinstance(line, said.ToolResultLine) and line.picture is not None:
+                    yield line.picture.blob.sha256, None
+
+
+def masked(model: AnyModel, masker: masking.Masker) -> AnyModel:
+    """Return ``model`` with every secret masked in its texts. A word that the model itself chooses from a list stays."""
+    return model if masker.idle else cast("AnyModel", _masked(model, masker))
+
+
+def _masked(value: Any, masker: masking.Masker) -> Any:
+    match value:
+        case Model():
+            fixed = _fixed(type(value))
+            fields = {name: each for name, each in value.__dict__.items() if name not in fixed}
+            return value.model_copy(update={name: _masked(each, masker) for name, each in fields.items()})
+        case list():
+            return [_masked(each, masker) for each in cast("list[Any]", value)]
+        case dict():
+            keyed = cast("dict[str, Any]", value)
+            return {next(iter(masker.json({key: None}))): _masked(each, masker) for key, each in keyed.items()}
+        case str() | int() | float():
+            return masker.json(value)
+        case _:
+            return value
+
+
+@functools.cache
+def _fixed(model: type[Model]) -> frozenset[str]:
+    """Return the fields whose words are listed in the model, and those with numbers."""
+    return frozenset(name for name, field in model.model_fields.items() if _is_fixed(field.annotation))
+
+
+def _is_fixed(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _is_fixed(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        return all(_is_fixed(each) for each in get_args(annotation))
+    return origin is Literal or annotation in (int, float, bool, type(None))

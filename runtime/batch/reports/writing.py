@@ -1,0 +1,105 @@
+"""Keeps the reports of a command up to date while its cases run.
+
+A file is replaced as a whole, so whatever ends the command, the last one is there. Writing takes a small share of the time: while reports
+are small, they are written whenever a run begins or ends; large ones are written less often.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from typing_extensions import override
+
+from nodes.errors import UsageError
+from runtime.batch.reports import composing, junit
+from runtime.report import endings
+from runtime.runs import reporters, results
+from runtime.secrets import masking
+from runtime.system import files
+
+SHARE = 0.05  # largest part of the time that writing takes, besides the first second
+
+Render = Callable[[endings.BatchReport], bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReportFile:
+    flag: str
+    file: Path
+    render: Render
+
+    def make_folder(self) -> None:
+        """Raises UsageError ``report-not-written``."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_written(self.flag, self.file, error) from None
+
+    def write(self, report: endings.BatchReport) -> None:
+        """Replace the file. Raises UsageError ``report-not-written``."""
+        try:
+            files.publish(self.file, self.render(report))
+        except OSError as error:
+            raise not_written(self.flag, self.file, error) from None
+
+
+def not_written(flag: str, file: Path, error: OSError) -> UsageError:
+    return UsageError(
+        "report-not-written",
+        f"the report {file} cannot be written: {error.strerror}",
+        fix=f"give `{flag}` a path that can be written",
+    )
+
+
+class Reports(reporters.Reporter):
+    """The reports that are made of all cases."""
+
+    def __init__(
+        self,
+        composer: composing.Composer,
+        files: Sequence[ReportFile] = (),
+        at_end: Sequence[Callable[[endings.BatchReport], None]] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``at_end`` are called once, when all has ended. Raises UsageError ``report-not-written``."""
+        self._composer, self._files, self._at_end, self._clock = composer, files, at_end, clock
+        self._began = clock()
+        self._spent = 0.0
+        for each in files:
+            each.make_folder()
+
+    @override
+    def update(self, results: results.Results, masker: masking.Masker) -> None:
+        ended, now = results.exit is not None, self._clock()
+        if not ended and (not self._files or self._spent > 1.0 + SHARE * (now - self._began)):
+            return
+        report = self._composer.compose(results, masker)
+        unwritten: list[UsageError] = []
+        for each in self._files:
+            try:
+                each.write(report)
+            except UsageError as error:
+                unwritten.append(error)
+        self._spent += self._clock() - now
+        if ended:
+            for each in self._at_end:
+                each(report)
+        if unwritten:
+            raise unwritten[0]
+
+
+def as_junit(report: endings.BatchReport) -> bytes:
+    return junit.document(report, attached)
+
+
+def attached(path: str) -> str | None:
+    """Return the path of an existing file as a CI server finds it: in GitLab from the folder of the project, elsewhere absolute."""
+    found = Path(path).absolute()
+    if not found.is_file():
+        return None
+    project = os.environ.get("CI_PROJECT_DIR")
+    return str(found.relative_to(project) if project and found.is_relative_to(project) else found)
