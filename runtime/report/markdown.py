@@ -73,14 +73,14 @@ def _run(report: RunReport) -> Iterator[str]:
     yield "\n".join(f"- {plain(each)}" for each in timeline.lines(report, when))
     if (question := report.asks) is not None:
         yield f"## Question\n\n{_at(question.path, report.place)}"
-        yield _error(question)
+        yield error(question)
     elif report.error is not None:
         yield f"## Error\n\n{_at(report.path, report.place)}".rstrip()
-        yield _error(report.error)
-        yield "\n".join(_page(report))
+        yield error(report.error)
+        yield "\n".join(page(report))
     yield "\n".join(_table(report))
     if report.output is not None:
-        yield f"## Output\n\n{fenced(_shortened(result_text(report.output)), 'text')}"
+        yield f"## Output\n\n{fenced(shortened(result_text(report.output)), 'text')}"
     yield "\n".join(
         _listed("Flags", [f"{code(f'{each.path}: {each.code}')} {code(each.message)}" for each in report.flags])
     )
@@ -93,12 +93,12 @@ def _at(path: str | None, place: str | None) -> str:
     return f"At {code(path)}{f' in {code(place)}' if place else ''}:" if path else ""
 
 
-def _error(error: ErrorReport) -> str:
+def error(error: ErrorReport) -> str:
     lines = "\n".join([f"{error.code}: {error.message}", *facts(error.evidence or {})])
-    return f"{fenced(_shortened(lines), 'text')}{f'{chr(10)}{chr(10)}Fix: {code(error.fix)}' if error.fix else ''}"
+    return f"{fenced(shortened(lines), 'text')}{f'{chr(10)}{chr(10)}Fix: {code(error.fix)}' if error.fix else ''}"
 
 
-def _page(report: RunReport) -> Iterator[str]:
+def page(report: RunReport) -> Iterator[str]:
     found = next((each for each in reversed(report.evidence) if each.path == report.path), None)
     if found is None:
         return
@@ -115,9 +115,9 @@ def _table(report: RunReport) -> Iterator[str]:
         return
     yield from ("## Steps", "", "| step | outcome | time | value |", "|---|---|---|---|")
     for each in report.steps[:MOST]:
-        yield f"| {_cell(each.path)} | {each.status} | {duration(each.seconds)} | {_cell(_seen(report, each))} |"
+        yield f"| {cell(each.path)} | {each.status} | {duration(each.seconds)} | {cell(_seen(report, each))} |"
         if each.folded:
-            yield f"| {_cell(each.path)} | ok |  | {count(each.folded, 'turn')} |"
+            yield f"| {cell(each.path)} | ok |  | {count(each.folded, 'turn')} |"
     if len(report.steps) > MOST:
         yield from ("", f"{count(len(report.steps) - MOST, 'more step')}: `runops show {report.run}`")
 
@@ -128,7 +128,7 @@ def _seen(report: RunReport, step: StepReport) -> str:
     return f"{error.code}: {error.message}"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Render code in a table. A similar character replaces `|`, as renderers differ on an escaped one."""
     return code(cut(one_line(text), CELL).replace("|", "│"))
 
@@ -206,10 +206,10 @@ def _line(line: said.OfSession, results: dict[str, str]) -> Iterator[str]:
                 yield f"**{plain(one_line(call.name))}**"
                 yield fenced(call.arguments or "", "json")
                 answer = results.get(call.id)
-                yield fenced(_shortened(answer)) if answer is not None else "*Open: no outcome is recorded.*"
+                yield fenced(shortened(answer)) if answer is not None else "*Open: no outcome is recorded.*"
         case _:
             pass
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… ({len(text):,} characters in all)"

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import junitparser
 import pytest
@@ -189,7 +190,8 @@ def test_the_report_agrees_with_the_runs(project: Project) -> None:
         "flows/more/break.yaml",
         "flows/zero.yml",
     ]
-    ids = [{each.name: each.value for each in case.properties()}["runops.run"] for suite in report for case in suite]
+    tests: list[Any] = [case for suite in report for case in suite]
+    ids = [{each.name: each.value for each in case.properties()}["runops.run"] for case in tests]
     assert ids == [run["id"] for run in project.runs()]
     (failed,) = [case for suite in report for case in suite if case.result]
     (failure,) = failed.result
@@ -276,3 +278,24 @@ version: 1
   - {{id: seen, type: browser_query, query: title}}
 output: "{{{{ seen }}}}"
 """
+
+
+def test_github_gets_annotations_and_a_summary(project: Project) -> None:
+    """In GitHub Actions a refused file is annotated at its mistake, a failed one at its step, on stderr; stdout stays JSON, and the summary is written once."""
+    project.environment |= {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(project.folder.parent)}
+    project.environment["GITHUB_STEP_SUMMARY"] = str(project.folder / "summary.md")
+    done = project.here("run", "flows", "--json")
+    assert json.loads(done.stdout)["exit"] == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("::")]
+    file = f"{project.folder.name}/flows/more/break.yaml"
+    assert line.startswith(f"::error file={file},line=3,col=5,title=break%3A failed::divide: expression-failed: ")
+    summary = (project.folder / "summary.md").read_text()
+    assert summary.count("## RunOps: 3 passed, 1 failed") == 1
+    assert f"runops resume {project.runs()[2]['id']}" in summary
+    project.write("flows/bad.yaml", WRONG)
+    refused = project.here("run", "flows", "--json")
+    lines = [line for line in refused.stderr.splitlines() if line.startswith("::")]
+    assert [line.split("::")[1].split(",title")[0] for line in lines] == [
+        f"error file={project.folder.name}/flows/bad.yaml,line=3,col=19"
+    ]
+    assert "::" not in project.here("run", "flows", "--json", "--annotations", "off").stderr

@@ -55,6 +55,12 @@ def _said(run: RunRecord) -> tuple[str, str]:
     return WITHOUT_RESULT.get(run.status, (run.status, run.status))
 
 
+def telling(case: CaseRecord) -> RunRecord:
+    """Return the run of a case that shows what went wrong: of a flaky one, the last that failed."""
+    failed = [each for each in case.attempts if each.status == "failed"]
+    return failed[-1] if case.status == "flaky" and failed else case
+
+
 def evidence(run: RunRecord) -> dict[str, Json]:
     found = run.error or run.question
     return dict((found.evidence if found is not None else None) or {})

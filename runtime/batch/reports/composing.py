@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from nodes.errors import RunOpsError
 from runtime.log.store import store as log_store
-from runtime.report import endings, of_run, said
+from runtime.report import differences, endings, of_run, said
 from runtime.report.models import RunReport
-from runtime.report.parts import FileReport, Model
+from runtime.report.parts import DifferenceReport, FileReport, Model
 from runtime.runs import results
 from runtime.secrets import masking
 from runtime.workspace import run_index
@@ -30,13 +30,16 @@ class Composer:
         self._whole = whole
         self._details: dict[tuple[str, int], RunReport | None] = {}  # by run, and number of its processes
         self._pictures: dict[str, bytes | None] = {}
+        self._greens: dict[str, RunReport | None] = {}
+        self._differing: dict[tuple[str, str, str], list[DifferenceReport]] = {}
 
     def compose(self, found: results.Results, masker: masking.Masker) -> endings.BatchReport:
         code = found.exit if found.exit is not None else results.worst(_exits(found))
         ending = masked(endings.of_batch(found, code), masker)
         details = {run: each for run, each in self._of_runs(found, masker) if each is not None}
-        pictures = self._pictures_of(ending.runs, details) if self._whole else {}
-        facts: dict[str, Any] = {**dict(ending), "details": details, "pictures": pictures}
+        runs = [self._compared(each, details, masker) for each in ending.runs]
+        pictures = self._pictures_of(runs, details) if self._whole else {}
+        facts: dict[str, Any] = {**dict(ending), "runs": runs, "details": details, "pictures": pictures}
         return endings.BatchReport(**facts)
 
     def _of_runs(self, found: results.Results, masker: masking.Masker) -> Iterator[tuple[str, RunReport | None]]:
@@ -51,6 +54,37 @@ class Composer:
                 if key not in self._details:
                     self._details[key] = self._read(key[0], masker)
                 yield key[0], self._details[key]
+
+    def _compared(
+        self, case: endings.CaseRecord, details: Mapping[str, RunReport], masker: masking.Masker
+    ) -> endings.CaseRecord:
+        """Add what a flaky case did differently when it passed, and what another does differently since it last passed."""
+        last = details.get(case.run or "")
+        if last is None or case.status == "passed":
+            return case
+        if case.status == "flaky":
+            failed = next((each for each in reversed(case.attempts[:-1]) if each.status == "failed"), None)
+            before = details.get(failed.run or "") if failed is not None else None
+            return case.model_copy(update={"differed": self._differences(before, last)}) if before is not None else case
+        if not self._whole:
+            return case
+        green = self._green(case.attempts[0].run or "", masker)
+        fields = {"green": green.run, "since_green": self._differences(green, last)} if green is not None else {}
+        return case.model_copy(update=fields)
+
+    def _differences(self, before: RunReport, after: RunReport) -> list[DifferenceReport]:
+        pair = (before.run, after.run, after.last)
+        if pair not in self._differing:
+            self._differing[pair] = differences.differences(before, after)
+        return self._differing[pair]
+
+    def _green(self, run: str, masker: masking.Masker) -> RunReport | None:
+        """Return the last run that passed before ``run``, of the same file with the same inputs."""
+        if run not in self._greens:
+            with contextlib.suppress(RunOpsError):
+                found = run_index.last_passed(self._store, run)
+                self._greens[run] = self._read(found, masker) if found is not None else None
+        return self._greens.setdefault(run, None)
 
     def _read(self, run: str, masker: masking.Masker) -> RunReport | None:
         """Return the report of a run; None if its log is damaged or gone."""

@@ -86,7 +86,8 @@ class Reports(reporters.Reporter):
                 unwritten.append(error)
         self._spent += self._clock() - now
         if ended:
-            for each in self._at_end:
+            at_end, self._at_end = self._at_end, ()
+            for each in at_end:
                 each(report)
         if unwritten:
             raise unwritten[0]

@@ -11,7 +11,7 @@ import typer
 from nodes.errors import UsageError
 from runtime.batch import cases, planning, selection, shards
 from runtime.batch.reports import composing, writing
-from runtime.cli import batch, case_list, flags, foreground_run
+from runtime.cli import batch, case_list, flags, foreground_run, report_flags
 from runtime.cli import values as given_values
 from runtime.runs import collect
 from runtime.workspace import host
@@ -46,7 +46,8 @@ def run(
     ] = None,
     only_list: Annotated[bool, flags.option("--list", "List the cases, and run none.")] = False,
     fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Start no further run after one did not pass.")] = False,
-    junit: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
+    junit: report_flags.JunitFlag = None,
+    annotations: report_flags.AnnotationsFlag = None,
     key: Annotated[
         str | None, flags.option("--resume-if-exists KEY", "Resume the run with this key, or start it. Takes one file.")
     ] = None,
@@ -104,7 +105,11 @@ def run(
     if only_list:
         raise typer.Exit(case_list.show(plan, as_json=as_json))
     foreground_run.silence()
-    written = [writing.ReportFile("--junit", junit, writing.as_junit)] if junit is not None else []
+    reports = writing.Reports(
+        composing.Composer(here.reader, whole=False),
+        report_flags.files(junit=junit),
+        report_flags.for_github(annotations),
+    )
     runs = batch.Batch(
         found,
         plan,
@@ -113,7 +118,7 @@ def run(
         quiet=quiet,
         fail_fast=fail_fast,
         plain=len(paths) == 1 and not paths[0].is_dir() and table is None,
-        reporters=[writing.Reports(composing.Composer(here.reader, whole=False), written)],
+        reporters=[reports],
         key=key,
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),

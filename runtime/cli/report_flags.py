@@ -1,0 +1,49 @@
+"""The reports of many runs that flags ask for, and those that GitHub Actions gets without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from runtime.batch.reports import github, summary, writing
+from runtime.cli import console, flags
+from runtime.display import escapes
+from runtime.report import endings
+
+JunitFlag = Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")]
+AnnotationsFlag = Annotated[
+    Literal["on", "off"] | None,
+    flags.option(
+        "--annotations", "Annotations and a step summary for GitHub; without this flag, only in GitHub Actions."
+    ),
+]
+
+
+def files(*, junit: Path | None) -> list[writing.ReportFile]:
+    found = [("--junit", junit, writing.as_junit)]
+    return [writing.ReportFile(flag, file, render) for flag, file, render in found if file is not None]
+
+
+def for_github(wanted: Literal["on", "off"] | None) -> list[Callable[[endings.BatchReport], None]]:
+    """Return what tells GitHub about the cases once all have ended."""
+    return [_annotate, _summarize] if wanted == "on" or (wanted is None and escapes.in_github()) else []
+
+
+def _annotate(report: endings.BatchReport) -> None:
+    """Print annotations on stderr, which the runner reads as well: stdout is for the result alone."""
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    for line in github.lines(report, Path(workspace) if workspace else None):
+        console.say(line)
+
+
+def _summarize(report: endings.BatchReport) -> None:
+    """Append to the summary of the step. A job does not fail because its summary cannot be written."""
+    if not (name := os.environ.get("GITHUB_STEP_SUMMARY")):
+        return
+    try:
+        with Path(name).open("ab") as file:
+            file.write(summary.of_batch(report, max(0, summary.MOST - file.tell())).encode())
+    except OSError as error:
+        console.say(f"the summary of the step cannot be written: {error.strerror} ({escapes.line(name)})")
