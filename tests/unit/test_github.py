@@ -16,6 +16,7 @@ from nodes.errors import SetupError
 from runtime.batch.reports import github, summary
 from runtime.cli import report_flags
 from runtime.display import escapes, stream
+from runtime.display.text import cut, one_line
 from runtime.language import diagnostics, reader
 from runtime.report.parts import DifferenceReport
 from runtime.runs import results
@@ -140,14 +141,16 @@ def test_paths_begin_at_the_repository(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("::##[]%\r\n,=:` |<&@*_\u2028\x1b\ud800")), max_size=60)
+MARKUP = (
+    *("::error::x", "##[add-mask]x", "%0A::set-env name=A::b", " ::stop-commands::t", "\n::error::"),
+    *("<img src=x>", "[a](http://x)", "@me", "```", "</code>", "</details>", "| a | b |", "\n# Big"),
+)
 PAGES = st.one_of(
     HOSTILE,
     st.builds(
         "{}{}{}".format,
         HOSTILE,
-        st.sampled_from(
-            ["::error::x", "##[add-mask]x", "%0A::set-env name=A::b", " ::stop-commands::t", "\n::error::"]
-        ),
+        st.sampled_from(MARKUP),
         HOSTILE,
     ),
 )
@@ -162,6 +165,10 @@ def test_no_text_is_a_command(text: str) -> None:
     found = annotated(failed, flaky)
     assert [each.name for each in found] == ["error", "warning"]
     assert all(set(each.properties) <= {"file", "line", "col", "title"} for each in found)
+    titles = [f"{one.name}: {word}" for one, word in ((failed, "failed"), (flaky, "flaky"))]
+    assert [each.properties["title"] for each in found] == [
+        cut(one_line(each), github.TITLE).replace("##[", r"\x23#[") for each in titles
+    ]
     assert obeyed(printed(text, f"\t{text}")) == []
     assert obeyed(escapes.as_json({"x": [text]}, indent=2)) == []
 
@@ -247,6 +254,11 @@ def test_the_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for each in report_flags.for_github(None):
             each(report([ended("passed", 0)], exit=0))
     assert file.read_text().startswith("before\n## RunOps: 1 passed")
+    file.write_text("x" * (summary.MOST - 200))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
+    for each in report_flags.for_github("on"):
+        each(report([ended("passed", 0)], exit=0))
+    assert summary.MOST - 200 < file.stat().st_size <= summary.MOST
     assert capsys.readouterr().err.count("the summary of the step cannot be written") == 1
 
 

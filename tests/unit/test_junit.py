@@ -95,6 +95,8 @@ def test_a_failure_says_what_where_and_what_to_do() -> None:
     (failure,) = case.result
     assert (case.name, case.classname, case.time, failure.message) == ('Pay "all" & <go>', "shop/pay", 1.25, "gone")
     assert case._elem.attrib["line"] == "4"
+    (elsewhere,) = read_cases(ended("failed", error=error, path="pay", place="shop/part.yaml:7:1"))
+    assert "line" not in elsewhere._elem.attrib, "the step is in a file that the case's file uses"
     for expected in ("each[#1007]/pay", "shop/pay.yaml:4:5", "http://shop.test", "look again", "runops show 01RUN"):
         assert expected in failure.text
 
@@ -130,8 +132,8 @@ def test_earlier_failed_runs_are_flaky_or_rerun() -> None:
         run(each, "failed", id="01A", error={"code": "timeout", "message": "late", "fix": "wait"}, path="pay")
         run(each, "failed", 70, id="01B", error={"code": "internal", "message": "odd"})
         run(each, "interrupted", 130, id="01C")
-    run(flaky, "passed", 0, id="01C")
-    run(failed, "failed", id="01D", error={"code": "gone", "message": "no"})
+    run(flaky, "passed", 0, id="01C", output="done")
+    run(failed, "failed", id="01D", error={"code": "gone", "message": "no"}, tolerated=1)
     one, two = read_cases(flaky, failed)
     assert (one.is_passed, one.is_flaky, two.is_failure, two.is_rerun) == (True, True, True, True)
     assert {each.name: each.value for each in one.properties()}["runops.resumed"] == "true"
