@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic
 
@@ -14,24 +14,17 @@ from typing_extensions import TypeVar, override
 
 from nodes.errors import RunOpsError
 from nodes.values import Json, sound, sound_json
-from runtime.log import entries
+from runtime.log import entries, leaks
 from runtime.log import history as history_module
 from runtime.log.store import store as log_store
 from runtime.log.threads import Fold
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Picture, Thought, ToolCall, ToolOutput
 from runtime.secrets import masking
-from runtime.system import regular_files
 from runtime.system.crash_points import CrashPoint, crash_point
 
 LARGE = 4096  # maximum bytes of JSON of a value in the log; a larger one is stored in a blob
 NOTHING = "(nothing)"  # replacement for an empty text in a request: servers accept no empty message
-
-
-_NAMES = {"node", "thread", "kind", "event", "name", "workflow", "file", "secrets", "callees", "versions"}
-_PATHS = {"path", "anew", "edited", "invalidated", "reopened", "kept", "answers"}
-AUTHORED = _NAMES | _PATHS
-"""Fields of entries and notes that hold names and step paths of the workflow, or fixed words. ``answers`` were checked before."""
 
 
 class Texts:
@@ -93,7 +86,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         self._history = history
         self.masker = masker
         self.blobs: set[str] = set()  # hashes of the blobs that were written
-        self._workflow_texts: set[str] = set()
         self.synced = 0  # last line that is known to be synced
 
     @override
@@ -265,38 +257,13 @@ class LogWriter(Texts, Generic[Folded_co]):
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 
-    def leaks(self) -> list[Path]:
-        """Return the written files that contain a secret in its exact case.
-
-        A secret that equals an ordinary word is no leak where the author wrote that word: in the workflow's text, in names, keys and step paths.
-        """
-        log, *blobs = self.store.files_with(self.conversation.id, sorted(self.blobs)) or [None]
-        texts = self.store.files_with(self.conversation.id, sorted(self._workflow_texts))[1:]
-
-        def leaks(file: Path) -> bool:
-            if self.masker.but_words.files_with_secrets([file]):
-                return True
-            if file in texts:
-                return False
-            if file != log and file not in blobs:
-                return True
-            try:
-                logged: list[Json] = [json.loads(line) for line in regular_files.read(file).splitlines()]
-            except ValueError:
-                return True
-            return self.masker.touches("\n".join(_said(logged)).encode())
-
-        return [each for each in self.masker.files_with_secrets(self.files()) if leaks(each)]
-
     @property
     def artifacts(self) -> Path:
         return self.store.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
         """Keep the text of a workflow file as a blob. An ordinary word that equals a secret is not masked in it."""
-        blob = self._blob(self.masker.but_words.text(sound(text)).encode(), path)
-        self._workflow_texts.add(blob.sha256)
-        return blob
+        return self._blob(self.masker.but_words.text(sound(text)).encode(), path)
 
     def _append(self, entry: Any) -> Any:
         written = self.conversation.append(entry)
@@ -309,7 +276,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         if not isinstance(value, dict):
             return self.masker.json(value)
         plain = self.masker.but_words
-        return {key: (plain if key in AUTHORED else self.masker).json(item) for key, item in value.items()}
+        return {key: (plain if key in leaks.AUTHORED else self.masker).json(item) for key, item in value.items()}
 
     def _value(self, value: Json, path: str) -> dict[str, Any]:
         if value is None or value is True or value is False:
@@ -380,17 +347,3 @@ def value_of(
     if entry.blob is not None:
         return json.loads(store.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value
-
-
-def _said(value: Json) -> Iterator[str]:
-    """Yield the texts of an entry that come from pages, models and persons."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _said(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            # The text of a workflow file is a blob, that of a message is not.
-            if key not in AUTHORED and not (key == "text" and isinstance(item, dict)):
-                yield from _said(item)

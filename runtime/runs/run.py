@@ -17,7 +17,7 @@ from runtime.browser import port
 from runtime.engine import engine, evidence, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import workflow
-from runtime.log import entries, history
+from runtime.log import entries, history, leaks
 from runtime.log.store import leases, owners
 from runtime.log.writer import LogWriter
 from runtime.recovery import resume, workflow_source
@@ -27,6 +27,10 @@ from runtime.system import tasks
 if TYPE_CHECKING:
     from nodes.ports import Agent
     from runtime.models import requests, run_models
+
+
+LEAKED = "secret-leaked"
+"""Code of the error that ends a run which wrote a secret."""
 
 
 class Browsers(Protocol):
@@ -184,16 +188,20 @@ class Run:
         )
 
     def _leak(self) -> RunOpsError | None:
-        """Return an error if anything that the run wrote contains a secret."""
-        found = self.writer.leaks()
-        if not found:
+        """Take away what the run wrote with a secret in it; return the error that ends the run then."""
+        writer = self.writer
+        found = leaks.Leaks(writer.store, writer.conversation.id, writer.masker)
+        if not found.found:
             return None
+        names = sorted({name for each in found.found for name in each.found.secrets})
+        where = ", ".join(f"{each.file} ({each.found})" for each in found.found)
+        taken = found.take()
         return AuthorError(
-            "secret-leaked",
-            f"files of the run contain a secret: {', '.join(str(file) for file in found)}",
-            fix="delete the file, change the secret, and report how it got there",
+            LEAKED,
+            f"files of the run contained a secret: {where}",
+            fix=f"change {', '.join(names)} where it is valid, and report how it got there",
             phase="after",
-            evidence={"files": [str(file) for file in found]},
+            evidence={"files": [*taken]},
         )
 
 

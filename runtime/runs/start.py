@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nodes.errors import RunOpsError
+from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import open as open_browser
@@ -328,6 +328,13 @@ def _already_over(
     ending = past.ending
     if ending is None:
         return None
+    error: dict[str, Json] = ending.data.get("error") or {}
+    if error.get("code") == run.LEAKED:
+        raise UsageError(
+            "run-leaked",
+            f"{run_id} wrote a secret, which was painted over: values that it needs may be missing",
+            fix="start a new run",
+        )
     if ending.status == "passed":
         root = past.scopes[""].committed
         output = value_of(root, given.reader) if root is not None else None
@@ -338,8 +345,7 @@ def _already_over(
         asked = run.as_question(question, question.as_json())
         return run.ended(past, run_id, "paused", 4, path=question.path, question=asked)
     if ending.status == "out-of-budget" and not _more_is_given(past, given.settings):
-        error, path = ending.data.get("error"), ending.data.get("path")
-        return run.ended(past, run_id, "out-of-budget", 5, error=error, path=path)
+        return run.ended(past, run_id, "out-of-budget", 5, error=error, path=ending.data.get("path"))
     return None
 
 

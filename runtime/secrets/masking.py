@@ -10,11 +10,9 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from nodes.values import Json
 from runtime.secrets import hidden_names, spellings
-from runtime.system import regular_files
 
 MASK = hidden_names.MASK
 SHORTEST = 6  # minimum length of a secret: a shorter one would be found, and masked, in innocent text
@@ -32,6 +30,7 @@ WINDOW = 1 << 16
 """Bytes searched for a secret without a pause, which takes a millisecond or two; more for a long secret."""
 
 PAUSE = 0.0001  # seconds between two windows in which other threads run: otherwise they wait for the whole search
+_WIDE = ("utf-16-le", "utf-16-be")
 LONGEST_WORD = 15  # maximum number of letters of a single word
 
 
@@ -87,7 +86,7 @@ class Masker:
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * spellings.WIDE * longest + 400
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
-        self._widest = spellings.WIDEST * longest  # maximum number of bytes of a secret, in any spelling
+        self.reach = spellings.WIDEST * longest  # maximum number of bytes of a secret, in any spelling
 
     @property
     def codes(self) -> frozenset[str]:
@@ -119,10 +118,9 @@ class Masker:
 
     @functools.cached_property
     def _bytes(self) -> Sequence[re.Pattern[bytes]]:
-        return [
-            re.compile(each.encode("latin-1"))
-            for each in spellings.found_by(self._writings(self._secrets.values(), cased=True), binary=True)
-        ]
+        found = spellings.found_by(self._writings(self._secrets.values(), cased=True), binary=True)
+        wide = {value.encode(form, "surrogatepass") for value in self._secrets.values() for form in _WIDE}
+        return [*(re.compile(each.encode("latin-1")) for each in found), re.compile(b"|".join(map(re.escape, wide)))]
 
     @property
     def idle(self) -> bool:
@@ -145,18 +143,29 @@ class Masker:
             return []
         return [name for name, secret in self._secrets.items() if Masker({name: secret}).json(value) != value]
 
-    def touches(self, data: bytes | mmap.mmap) -> bool:
-        """True if ``data`` contains a secret in its own capitals, in any escaping: a name in capitals reveals nothing."""
+    def found(self, data: bytes | mmap.mmap) -> tuple[str, ...]:
+        """Return the names of the secrets that ``data`` contains in their own capitals, in any escaping: a name in capitals reveals nothing."""
+        if not self._touches(data):
+            return ()
+        return tuple(name for name, each in self._secrets.items() if Masker({name: each})._touches(data))
+
+    def _touches(self, data: bytes | mmap.mmap) -> bool:
         if not self._secrets:
             return False
-        window = max(WINDOW, 4 * self._widest)
+        window = max(WINDOW, 4 * self.reach)
         for begin in range(0, len(data), window):
             if begin:
                 # While a pattern searches, no other thread of the process runs.
                 time.sleep(PAUSE)
-            if any(each.search(data, begin, begin + window + self._widest) for each in self._bytes):
+            if any(each.search(data, begin, begin + window + self.reach) for each in self._bytes):
                 return True
         return False
+
+    def painted(self, data: bytes) -> bytes:
+        """Return ``data`` with every secret in its own capitals painted over, in as many bytes."""
+        for each in self._bytes if self._secrets else ():
+            data = each.sub(_paint, data)
+        return data
 
     def holds(self, text: str) -> bool:
         return self.text(text) != text
@@ -228,16 +237,10 @@ class Masker:
         """Return a key of a map, masked. In a key that is a name, a secret that equals an ordinary word is just that word."""
         return (self.but_words if key.isidentifier() else self).text(key)
 
-    def files_with_secrets(self, files: list[Path]) -> list[Path]:
-        """Return those of ``files`` that contain a secret in its own capitals."""
-        return [] if not self._secrets else [file for file in files if self._touches_file(file)]
 
-    def _touches_file(self, file: Path) -> bool:
-        if file.stat().st_size == 0:
-            return False
-        # A file that a step kept may be larger than the memory.
-        with regular_files.opened(file) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return self.touches(data)
+def _paint(found: re.Match[bytes]) -> bytes:
+    # A number stays one.
+    return (b"1" if found[0].isdigit() else b"*") * len(found[0])
 
 
 class Stream:

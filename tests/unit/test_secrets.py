@@ -20,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from runtime.secrets.gate import Found, Gate
 from runtime.secrets.masking import MASK, SHORTEST, WINDOW, Masker, Stream, is_word
 from tests import breadth
 
@@ -143,10 +144,10 @@ def test_every_encoding_is_found_and_masked(writing: str, secret: str, before: s
     """A secret in any encoding of its text is found, and no longer after masking."""
     written = WRITINGS[writing](before + secret + after)
     masker = masker_of(secret)
-    assert masker.touches(written.encode())
+    assert masker.found(written.encode())
     masked = masker.text(written)
     assert MASK in masked
-    assert not masker.touches(masked.encode())
+    assert not masker.found(masked.encode())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_altered_secrets_in_pages_and_file_names_are_masked(secret: str, shown: 
     """Folded white space, replaced file-name characters, other Unicode normal forms and escapes do not hide a secret."""
     masker = Masker({"SECRET": secret})
     assert masker.text(f"before {shown} after") == f"before {MASK} after"
-    assert masker.touches(shown.encode())
+    assert masker.found(shown.encode())
 
 
 @settings(max_examples=breadth.of(4, 400))
@@ -174,7 +175,7 @@ def test_a_secret_is_masked_however_each_of_its_characters_is_escaped(
     """Any mixture of escapes in one secret is masked, and no decoding of the masked text contains it."""
     written = f"{before} {escaped(secret, data)} {after}"
     masker = Masker({"SECRET": secret})
-    assert masker.touches(written.encode())
+    assert masker.found(written.encode())
     masked = masker.text(written)
     assert MASK in masked
     assert not any(secret in each for each in decodings(masked))
@@ -234,7 +235,7 @@ def test_a_file_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path, shown: s
     """A file that contains the secret in its own capitals leaks, however escaped; in other capitals it does not."""
     file = tmp_path / "report.csv"
     file.write_text(f"name\n{shown}\n")
-    assert Masker({"SECRET": "jdoe-42@shop"}).files_with_secrets([file]) == ([file] if leak else [])
+    assert (Gate(Masker({"SECRET": "jdoe-42@shop"})).file(file) is not None) is leak
 
 
 @pytest.mark.parametrize(
@@ -247,14 +248,13 @@ def test_a_file_leaks_a_secret_only_in_its_own_capitals(tmp_path: Path, shown: s
 )
 def test_a_leak_is_found_anywhere_in_a_large_file(shown: str, tmp_path: Path) -> None:
     """A file is read in windows, and a secret across their border is found."""
-    masker, file = Masker({"SECRET": "jdoe-42@shop"}), tmp_path / "large.txt"
-    assert masker.files_with_secrets([_with_text(file, "jdoe-42")]) == []
+    gate, file = Gate(Masker({"SECRET": "jdoe-42@shop"})), tmp_path / "large.txt"
+    assert gate.file(_with_text(file, "jdoe-42")) is None
     for place in (
         *range(WINDOW - len(shown) - 1, WINDOW + 2, max(1, len(shown) // 9)),
         WINDOW * 3 - 5,
     ):
-        found = _with_text(file, shown, place)
-        assert masker.files_with_secrets([found]) == [found], place
+        assert gate.file(_with_text(file, shown, place)) == Found(("SECRET",)), place
 
 
 def _with_text(file: Path, text: str, place: int = 0) -> Path:
@@ -325,7 +325,7 @@ def test_nothing_is_masked_without_secrets() -> None:
     for masker in (Masker({}), Masker({"EMPTY": ""})):
         assert masker.idle
         assert masker.text("anything") == "anything"
-        assert not masker.touches(b"anything")
+        assert not masker.found(b"anything")
 
 
 @settings(max_examples=breadth.of(3, 150))
