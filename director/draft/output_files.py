@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nodes.errors import UsageError
 from runtime.display.text import one_line
+from runtime.secrets import published
 from runtime.system import files, regular_files
 
 NOTES = ".build.md"  # suffix of the page of notes: `x.build.md` for the workflow `x.yaml`
@@ -136,7 +137,7 @@ def write(file: Path, text: str) -> None:
     """Write the text atomically, with the permissions of a new file. Raises UsageError ``file-not-written``."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        files.publish(file, text.encode())
+        published.publish(file, text.encode())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise UsageError(

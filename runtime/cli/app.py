@@ -181,16 +181,19 @@ def _give_error(error: RunOpsError, code: int, arguments: list[str]) -> int:
 
 
 def _masked(text: str) -> str:
-    host = sys.modules.get("runtime.workspace.host")
-    if host is None:
+    if "runtime.secrets.sources" not in sys.modules:
         return text
-    from runtime.secrets.masking import Masker
+    from runtime.secrets import masking, sources
 
-    return Masker(host.ENVIRONMENT.seen).text(text)
+    return masking.Masker(sources.ENVIRONMENT.seen).text(text)
 
 
 def _save(text: str) -> str | None:
-    """Write the traceback to a temporary file that only its owner can read; return its path, or None if that fails."""
+    """Write the traceback to a temporary file that only its owner can read; return its path, or None if that fails, or would show a secret."""
+    from runtime.secrets import published
+
+    if published.found(text.encode(errors="backslashreplace")) is not None:
+        return None
     try:
         handle, name = tempfile.mkstemp(".txt", time.strftime("runops-bug-%Y%m%d-%H%M%S-"))
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:

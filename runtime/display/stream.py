@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Callable
 from typing import Literal, TextIO
 
@@ -23,16 +24,20 @@ class Talk:
 
     def write(self, text: str) -> int:
         """Write ``text``, escaped; do nothing once the stream is broken."""
-        return self.draw(escapes.shown(text))
+        self._put(_masked(escapes.shown(text)))
+        return len(text)
 
     def draw(self, text: str) -> int:
         """Write text with cursor movements unchanged: for a drawing whose texts are already escaped."""
+        self._put(_masked(text))
+        return len(text)
+
+    def _put(self, text: str) -> None:
         if not self.broken:
             try:
                 self.stream.write(text)
             except (OSError, ValueError) as error:
                 self._give_up(error)
-        return len(text)
 
     def flush(self) -> None:
         if not self.broken:
@@ -65,9 +70,28 @@ class Talk:
         drain(self.stream)
 
 
+def _secrets_are_known() -> bool:
+    # Most commands read none: do not import what masks them.
+    sources = sys.modules.get("runtime.secrets.sources")
+    return sources is not None and bool(sources.ENVIRONMENT.seen)
+
+
+def _masked(text: str) -> str:
+    if not _secrets_are_known():
+        return text
+    from runtime.secrets import published
+
+    return published.masked(text)
+
+
 def put(stream: TextIO, text: str) -> None:
-    """Write ``text``, escaped, and flush it. Raises OSError if it cannot be written."""
-    stream.write(escapes.shown(text))
+    """Write a result, escaped, and flush it. Raises OSError if it cannot be written, UsageError ``secret-published``."""
+    shown = _masked(escapes.shown(text))
+    if _secrets_are_known():
+        from runtime.secrets import published
+
+        published.demand_clean("the output", shown.encode(errors="surrogatepass"))
+    stream.write(shown)
     stream.flush()
 
 

@@ -239,8 +239,9 @@ class Masker:
 
 
 def _paint(found: re.Match[bytes]) -> bytes:
-    # A number stays one.
-    return (b"1" if found[0].isdigit() else b"*") * len(found[0])
+    # A number stays one, and so does the end of a quoted text that ends with a quote.
+    end = found[0][-1:] if found[0].endswith((b'""', b"''")) else b""
+    return (b"1" if found[0].isdigit() else b"*") * (len(found[0]) - len(end)) + end
 
 
 class Stream:

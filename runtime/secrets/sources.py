@@ -44,6 +44,10 @@ class Environment(SecretSource):
         return f"set it in the environment (`export {name}=…`) or write `{name}=…` into {_env_files(beside)[0]}"
 
 
+ENVIRONMENT = Environment()
+"""The secrets of a command. Values that it has read are remembered: nothing that it gives out may show them."""
+
+
 class Given(SecretSource):
     def __init__(self, values: Mapping[str, str]) -> None:
         """``values`` are read at each use."""

@@ -52,8 +52,7 @@ def given(
     return Host(settings, store or file_store.FileStore(settings.home), source, usual_mode)
 
 
-ENVIRONMENT = sources.Environment()
-"""The secrets of a command. Values that it has read are remembered, so that a bug report can be masked."""
+ENVIRONMENT = sources.ENVIRONMENT
 
 
 def of_command(settings: Settings) -> Host:

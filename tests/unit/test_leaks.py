@@ -91,6 +91,17 @@ async def test_the_log_is_painted_over_and_can_still_be_read(tmp_path: Path, mon
     assert attempt.result.value == f'you typed "{stars}", ü {stars}'
 
 
+@pytest.mark.parametrize("secret", ['correct "horse"', "it's 'so'", "back\\slash 7", "a\nline 7", "ünd mehr"])
+async def test_any_secret_is_painted_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
+    """Entries still read after a secret with quotes, escapes or line breaks was painted over."""
+    unmasked(monkeypatch)
+    one = rig(tmp_path, READ, text=secret, secret=secret)
+    (leak,) = evidence(await one.start())
+    assert leak["now"] == "painted over"
+    assert one.history.attempts["echo"][0].result is not None
+    assert set(str(one.history.attempts["echo"][0].result.value)) == {"*"}
+
+
 async def test_a_number_stays_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that the log has as a number is painted over with another number."""
     unmasked(monkeypatch)

@@ -34,8 +34,9 @@ from runtime.models import budgets
 from runtime.report import markdown, of_session
 from runtime.runs import answers, start
 from runtime.runs.runtime import Run, Runtime
+from runtime.secrets import published
 from runtime.settings import settings
-from runtime.system import files, regular_files
+from runtime.system import regular_files
 from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
@@ -225,7 +226,7 @@ def write(path: Path, text: str) -> None:
         if path.exists() and not (path.is_file() and regular_files.read(path, len(head)) == head):
             problem = "is there already, and is no saved session"
         else:
-            files.write(path, text.encode())
+            published.write(path, text.encode())
     except OSError as error:
         problem = f"could not be written: {error.strerror}"
     if problem is not None:

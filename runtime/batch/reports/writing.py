@@ -18,8 +18,7 @@ from nodes.errors import UsageError
 from runtime.batch.reports import composing, junit
 from runtime.report import endings
 from runtime.runs import reporters, results
-from runtime.secrets import masking
-from runtime.system import files
+from runtime.secrets import masking, published
 
 SHARE = 0.05  # largest part of the time that writing takes, besides the first second
 
@@ -42,7 +41,7 @@ class ReportFile:
     def write(self, report: endings.BatchReport) -> None:
         """Replace the file. Raises UsageError ``report-not-written``."""
         try:
-            files.publish(self.file, self.render(report))
+            published.publish(self.file, self.render(report))
         except OSError as error:
             raise not_written(self.flag, self.file, error) from None
 

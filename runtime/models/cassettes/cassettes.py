@@ -18,7 +18,7 @@ from nodes.errors import CassetteMiss, UsageError
 from nodes.values import Json, normalise
 from runtime.messages.messages import Answer, Request, ToolCall, Usage
 from runtime.models.cassettes import differences, normal_form, texts
-from runtime.secrets import masking
+from runtime.secrets import masking, published
 from runtime.system import files, regular_files
 
 VERSION = 1
@@ -194,7 +194,7 @@ class Recorder:
         try:
             if not path.is_file() or regular_files.read(path) != data:
                 files.folder(path.parent, 0o777)
-                files.publish(path, data)  # unlike a run's files, it belongs in the repository
+                published.publish(path, data)  # unlike a run's files, it belongs in the repository
         except OSError as error:
             raise UsageError(
                 "file-not-written",

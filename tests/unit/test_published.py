@@ -1,0 +1,163 @@
+"""What a command gives out, files and printed text, is looked at for the secrets that the process has read."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import director
+import nodes
+import runtime
+from nodes.errors import RunOpsError
+from runtime.cli import app, console
+from runtime.display import stream
+from runtime.runs import results
+from runtime.runs.junit import Report
+from runtime.secrets import published, sources
+from runtime.secrets.masking import MASK, Masker
+
+SECRET = 'correct "7" horse'
+
+
+@pytest.fixture(autouse=True)
+def seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process has read a secret, and another one that equals an ordinary word."""
+    monkeypatch.setattr(sources.ENVIRONMENT, "seen", {"KEY": SECRET, "WORD": "password"})
+
+
+@pytest.fixture
+def unmasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masking is switched off."""
+    monkeypatch.setattr(Masker, "text", lambda _self, text: text)
+    monkeypatch.setattr(Masker, "json", lambda _self, value: value)
+
+
+@pytest.mark.parametrize("say", [console.say, console.result])
+def test_printed_text_is_masked(say: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """A text of either stream has no secret; one that equals a word stays as it is, since it may be ours."""
+    say(f"the password is {SECRET} or {json.dumps(SECRET)}")
+    printed = capsys.readouterr()
+    assert printed.out + printed.err == f'the password is {MASK} or "{MASK}"\n'
+
+
+def test_printed_json_stays_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON in which a secret is masked is valid JSON, also if the secret is a number."""
+    sources.ENVIRONMENT.seen["PIN"] = "84729130"
+    console.result(console.as_json(key=SECRET, pin=84729130, other=[1, "two"]))
+    assert json.loads(capsys.readouterr().out) == {"version": 1, "key": MASK, "pin": MASK, "other": [1, "two"]}
+
+
+def test_drawings_are_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A drawing on the terminal is masked, with its colours."""
+    stream.Talk(sys.stderr).draw(f"\x1b[1m{SECRET}\x1b[0m")
+    assert capsys.readouterr().err == f"\x1b[1m{MASK}\x1b[0m"
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_a_result_with_a_secret_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without masks nothing of a result is printed, and the error names the secret without its value."""
+    with pytest.raises(RunOpsError) as refused:
+        console.result(f"all is {SECRET}")
+    assert (refused.value.code, capsys.readouterr().out) == ("secret-published", "")
+    assert "KEY" in refused.value.message
+    assert SECRET not in str(refused.value.as_json())
+
+
+def _report(file: Path) -> None:
+    outcome = results.Outcome(results.Case(Path(f"{SECRET}.yaml")))
+    Report(file).update(results.Results([outcome]), Masker({}))
+
+
+GIVEN_OUT: dict[str, Callable[[Path], object]] = {
+    "a report": _report,
+    "a file for others": lambda file: published.publish(file, SECRET.encode()),
+    "a private file": lambda file: published.write(file, SECRET.encode()),
+}
+
+
+@pytest.mark.parametrize("what", GIVEN_OUT)
+def test_a_file_with_a_secret_is_not_written(what: str, tmp_path: Path) -> None:
+    """A file that would show a secret is refused, and the one before it stays."""
+    file = tmp_path / "file"
+    file.write_text("before")
+    with pytest.raises(RunOpsError) as refused:
+        GIVEN_OUT[what](file)
+    assert refused.value.code == "secret-published"
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_a_traceback_with_a_secret_is_not_kept() -> None:
+    """Without masks the file of a traceback is not written."""
+    assert app._save(f"ValueError: {SECRET}") is None
+
+
+WRITES = {
+    "files.publish", "files.write", "files.write_once", "files.keep", "system_files.publish", "system_files.write",
+    "system_files.write_once", "system_files.keep", "regular_files.write", "os.write", "os.pwrite", "sys.stdout.write",
+    "sys.stderr.write", "print", "mkstemp", "tempfile.mkstemp", "shutil.copyfile", "shutil.copy",
+}  # fmt: skip
+METHODS = {"write_text", "write_bytes"}
+
+PROTECTED = {
+    "runtime/secrets/published.py": "looked at by the gate",
+    "runtime/log/store/file_store.py": "logs, values and files of runs: masked by their writer, searched at the end of the run",
+    "runtime/log/leaks.py": "paints over what the gate found",
+    "runtime/cli/app.py": "the traceback: masked, looked at by the gate",
+    "runtime/display/stream.py": "masked; and a last line of ours from a signal handler",
+    "runtime/system/files.py": "writes for the others here",
+}
+"""Places that write what may have a secret, and their protection."""
+
+HARMLESS = {
+    "runtime/sql/worker.py": "a pipe to its parent",
+    "runtime/browser/chromium/watcher.py": "a pipe to its parent",
+    "runtime/browser/engines/bidi_bridge.py": "a pipe to its parent",
+    "runtime/browser/engines/worker.py": "a program of ours",
+    "runtime/browser/chromium/launch.py": "settings of the browser's private profile",
+    "runtime/browser/own.py": "private: how to reach the browser",
+    "runtime/models/cassettes/cassettes.py": "private until the cassette is published",
+    "runtime/cli/commands/sign_ins.py": "a signed-in state, given out on demand: it is one secret",
+    "runtime/cli/commands/schema.py": "schemas of ours",
+    "runtime/language/reference.py": "documentation of ours",
+    "runtime/cli/commands/doctor.py": "a letter, to see if a file can be written",
+    "runtime/cli/signals.py": "one word of ours",
+    "runtime/services/signed_in.py": "private: signed-in states",
+    "director/bench/results.py": "private: values of nodes that were tried",
+    "director/draft/output_files.py": "a file of the person with a line of proof",
+    "director/repair/patch_files.py": "a fix that has a secret was refused before",
+    "director/proving/resets.py": "process ids",
+}
+"""Places that write nothing of a page, a model or a run, and why."""
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+def _writing() -> Iterator[str]:
+    for package in (runtime, director, nodes):
+        folder = Path(package.__path__[0])
+        for file in sorted(folder.rglob("*.py")):
+            place = str(file.relative_to(folder.parent))
+            parts = ast.walk(ast.parse(file.read_text()))
+            names = [
+                _dotted(each)
+                for each in parts
+                if isinstance(each, ast.Attribute | ast.Name) and isinstance(each.ctx, ast.Load)
+            ]
+            if any(each in WRITES or each.rpartition(".")[2] in METHODS for each in names):
+                yield place
+
+
+def test_every_place_that_writes_is_known() -> None:
+    """A module that writes files or streams by itself is listed above, with its protection or why it needs none."""
+    found = {each for each in _writing() if not each.startswith("runtime/testing/")}
+    assert found == {*PROTECTED, *HARMLESS}
