@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Generator, Mapping
-from typing import Any
+import types
+import weakref
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from typing import Any, TypeVar, cast
 
-from playwright.async_api import Page, Request
+from playwright.async_api import BrowserContext, Page, Playwright, Request
+
+Answer = TypeVar("Answer")
 
 ARIA_REF = "_ariaRef"
 """Property in which the driver keeps an element's ref from its snapshot; ``runtime.browser.elements.selectors`` reads it."""
@@ -70,3 +75,72 @@ def driver_apart(loop: Any, environment: Callable[[Mapping[str, str] | None], Ma
         yield
     finally:
         loop.subprocess_exec = original
+
+
+# Playwright's sync and async objects are two faces of the same inner objects, which live in one event loop. So a run can work on the
+# page of a test that uses the sync API: in the test's own loop, while the test waits.
+
+_FACE = "_runops_async_face_"  # attribute of an inner object with its async face: Playwright keeps one face only
+_ours: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+"""Listeners that were given to async faces."""
+
+
+def _prepare_faces() -> Any:
+    """Let the async API keep its faces beside those of the sync API, and remember its listeners. Return its mapping."""
+    from playwright._impl import _async_base, _impl_to_api_mapping
+
+    faces: Any = _async_base.mapping
+    kind: Any = _impl_to_api_mapping.ImplToApiMapping
+    if "from_maybe_impl" in vars(faces):
+        return faces
+    original = kind.from_maybe_impl
+    names = {**vars(_impl_to_api_mapping), "API_ATTR": _FACE}
+    apart = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    faces.from_maybe_impl = types.MethodType(apart, faces)
+
+    def wrap_handler(handler: Callable[..., Any]) -> Callable[..., None]:
+        wrapped = kind.wrap_handler(faces, handler)
+        _ours.add(wrapped)
+        return wrapped
+
+    faces.wrap_handler = wrap_handler
+    return faces
+
+
+def async_page(page: Any) -> Page:
+    """Return the async face of a page of the sync API."""
+    return cast("Page", _prepare_faces().from_impl(page._impl_obj))
+
+
+def async_playwright_of(playwright: Any) -> Playwright:
+    return cast("Playwright", _prepare_faces().from_impl(playwright._impl_obj))
+
+
+def leave(context: BrowserContext) -> None:
+    """Remove every listener that async faces have on the context and its pages, and forget these faces."""
+    inner: Any = context._impl_obj  # pyright: ignore[reportPrivateUsage]
+    each: Any
+    for each in (inner, *inner.pages):
+        for event in each.event_names():
+            for listener in each.listeners(event):
+                if listener in _ours:
+                    each.remove_listener(event, listener)
+        with contextlib.suppress(AttributeError):
+            delattr(each, _FACE)
+
+
+def work_in_loop_of(page: Any, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Do ``work`` in the event loop of a page of the sync API, while the caller waits. If the wait is interrupted, cancel it and await its end."""
+    task = page._loop.create_task(work)
+    try:
+        page._sync(asyncio.wait([task]))
+    except BaseException:
+        task.cancel()
+        page._sync(asyncio.wait([task]))
+        raise
+    return task.result()
+
+
+def context_options(context: BrowserContext) -> Mapping[str, Any]:
+    """Return the options that the context was made with, by their names in the protocol."""
+    return context._impl_obj._options  # pyright: ignore[reportPrivateUsage]

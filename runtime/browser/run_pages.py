@@ -14,7 +14,7 @@ from nodes.errors import AuthorError, OriginRefused
 from runtime.browser import http_sign_in, in_flight, origins, page_errors, playwright_internals
 from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import origin_guard
-from runtime.browser.devtools.downloads import PendingDownloads
+from runtime.browser.devtools.downloads import Incoming
 from runtime.browser.dialogs import Dialogs
 from runtime.browser.options import Engine, Overlay
 from runtime.browser.overlays import Overlays
@@ -45,7 +45,7 @@ class DocumentGuard(Protocol):
 class IncomingFiles(Protocol):
     """What receives the files that the run's browser downloads."""
 
-    def open(self) -> contextlib.AbstractAsyncContextManager[PendingDownloads]: ...
+    def open(self) -> contextlib.AbstractAsyncContextManager[Incoming]: ...
 
     def cancel(self, guid: str) -> None: ...
 

@@ -29,6 +29,7 @@ from runtime.system import tasks
 from runtime.workspace import host, run_index
 
 if TYPE_CHECKING:
+    from runtime.browser.options import BrowserOptions
     from runtime.engine import engine as engines
     from runtime.models import budgets
 
@@ -39,17 +40,22 @@ Text = prepare.Prepared | workflow_source.WorkflowSource
 class Chromium(run.Browsers):
     def __init__(self, text: Text, private: Path, given: host.Host) -> None:
         """The inputs decide which origins are allowed; with the secrets they fill the options. ``private`` keeps the profile."""
-        loaded, values = text.loaded, {"inputs": text.inputs, "secrets": text.secrets}
-        wanted = loaded.workflow.browser
-        options = rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
+        options = browser_options(text)
         more: dict[str, Any] = {
-            "origins": loaded.origins(text.inputs),
+            "origins": text.loaded.origins(text.inputs),
             "private": private,
             "settings": given.settings,
             "usual": given.usual_mode,
         }
         self.open = functools.partial(open_browser.open_browser, options, secrets=bool(text.secrets), **more)
         self.reattach = functools.partial(open_browser.reattach, options, **more)
+
+
+def browser_options(text: Text) -> BrowserOptions | None:
+    """Return the options of the file's ``browser``, its references filled in; None if it has none."""
+    loaded, values = text.loaded, {"inputs": text.inputs, "secrets": text.secrets}
+    wanted = loaded.workflow.browser
+    return rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
 
 
 async def start(

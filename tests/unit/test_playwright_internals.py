@@ -10,12 +10,22 @@ from typing import Any
 
 import playwright
 import pytest
-from playwright._impl import channel_owner, event_emitter, frame, network
+from playwright._impl import (
+    _async_base,
+    _impl_to_api_mapping,
+    _sync_base,
+    browser_context,
+    channel_owner,
+    event_emitter,
+    frame,
+    network,
+)
 from playwright._impl import transport as transports
 from playwright.async_api import Page, Request
 
-from runtime.browser import playwright_errors, playwright_internals
+from runtime.browser import lent, playwright_errors, playwright_internals, shared
 from runtime.browser.elements import selectors
+from runtime.browser.options import BrowserOptions, Geolocation
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(playwright.__file__).parent
@@ -178,3 +188,36 @@ PHRASES = [
 def test_every_phrase_is_a_message_of_playwright(phrase: str) -> None:
     """Every phrase that classifies an error is one of Playwright's messages, which are checked here."""
     assert any(re.search(phrase, message) for message, _written in WORDING)
+
+
+def test_faces_of_one_inner_object_stand_side_by_side() -> None:
+    """Both APIs make their public object from the inner one, and keep it there: by an attribute whose name the mapping reads from its module."""
+    source = inspect.getsource(_impl_to_api_mapping)
+    assert "api_instance = getattr(obj, API_ATTR, None)" in source
+    assert "setattr(obj, API_ATTR, api_instance)" in source
+    assert isinstance(_async_base.mapping, _impl_to_api_mapping.ImplToApiMapping)
+    assert "mapping.wrap_handler(handler)" in inspect.getsource(_async_base)
+
+
+def test_an_object_of_the_sync_api_lends_its_loop() -> None:
+    """It has `_loop`, and `_sync` waits for an awaitable there."""
+    source = inspect.getsource(_sync_base)
+    assert "self._loop: asyncio.AbstractEventLoop = impl_obj._loop" in source
+    assert "def _sync(self, awaitable: Awaitable[Any]) -> Any:" in source
+
+
+def test_a_context_keeps_the_options_of_its_making() -> None:
+    """The driver tells them again by their names in the protocol."""
+    assert 'initializer["options"]' in inspect.getsource(browser_context.BrowserContext.__init__)
+    source = inspect.getsource(browser_context.prepare_browser_context_params)
+    named = {lent.in_protocol(name) for name in shared.for_playwright(EVERYTHING)}
+    assert [name for name in named if f'"{name}"' not in source] == []
+
+
+EVERYTHING = BrowserOptions(
+    device="iPhone 13",
+    locale="de-DE",
+    timezone="Europe/Berlin",
+    geolocation=Geolocation(latitude=1, longitude=2),
+    headers={"x-a": "b"},
+)

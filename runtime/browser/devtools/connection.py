@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -22,6 +22,20 @@ class Disconnected(Exception):
 
 class Refused(Exception):
     """Chromium refused a command; the message gives the reason. It also refuses commands for a target that is closing."""
+
+
+class Wire(Protocol):
+    """Commands to a browser and its events: over a connection of our own, or through Playwright's."""
+
+    on_gone: Callable[[], None] | None
+
+    def on(self, event: str, handler: Handler) -> None: ...
+
+    async def send(self, method: str, params: Params | None = None, session: str = "") -> Params: ...
+
+    def post(self, method: str, params: Params | None = None, session: str = "") -> asyncio.Future[Params]: ...
+
+    async def close(self) -> None: ...
 
 
 class Connection:
@@ -64,7 +78,7 @@ class Connection:
             message["sessionId"] = session
         future: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
         # The caller may ignore the future, so an unread error must not be reported.
-        future.add_done_callback(_seen)
+        future.add_done_callback(seen)
         if self._reader.done():
             future.set_exception(Disconnected("the connection to the browser is closed"))
             return future
@@ -113,6 +127,6 @@ class Connection:
         await asyncio.wait([self._reader])
 
 
-def _seen(future: asyncio.Future[Params]) -> None:
+def seen(future: asyncio.Future[Params]) -> None:
     if not future.cancelled():
         future.exception()

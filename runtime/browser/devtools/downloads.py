@@ -8,7 +8,7 @@ import dataclasses
 import tempfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from nodes.errors import Phase, SetupError
 from nodes.values import sound
@@ -27,6 +27,14 @@ class Download:
     url: str
     name: str
     state: Literal["inProgress", "completed", "canceled"] = "inProgress"
+
+
+class Incoming(Protocol):
+    """Files that come while a step waits for one."""
+
+    async def first(self) -> Download | None: ...
+
+    def file(self, incoming: Download) -> Path: ...
 
 
 class DownloadManager:

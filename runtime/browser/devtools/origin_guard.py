@@ -109,7 +109,7 @@ _NO_HINTS: Mapping[str, str] = {}
 
 class Guard:
     def __init__(
-        self, connection: devtools_connection.Connection, on_lost: Callable[[], None], *, everything: bool = True
+        self, connection: devtools_connection.Wire, on_lost: Callable[[], None], *, everything: bool = True
     ) -> None:
         """``everything``: no document loads in a context without a guarded target. False if others use the browser too."""
         self._connection = connection

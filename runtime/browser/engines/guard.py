@@ -55,7 +55,7 @@ class ContextGuard:
         # A page that goes away takes its requests along.
         with contextlib.suppress(Error):
             if request.is_navigation_request() or request.resource_type not in PARTS:
-                self._guarded.check(request.url, await _kind(request))
+                self._guarded.check(request.url, await kind_of(request))
                 await route.abort("blockedbyclient")
             elif request.method in _READS:
                 await self._fetch(route)
@@ -85,7 +85,7 @@ class ContextGuard:
         return 0
 
 
-async def _kind(request: Request) -> str:
+async def kind_of(request: Request) -> str:
     try:
         frame = request.frame
     except Error:

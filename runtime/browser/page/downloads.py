@@ -70,9 +70,7 @@ class Downloads(Filled):
         finally:
             context.remove_listener("response", take)
 
-    async def _arrived(
-        self, counter: downloads.PendingDownloads, what: str, refusals: list[Response]
-    ) -> downloads.Download:
+    async def _arrived(self, counter: downloads.Incoming, what: str, refusals: list[Response]) -> downloads.Download:
         incoming: downloads.Download | None = None
         while incoming is None or incoming.state == "inProgress":
             if refused := self._run.refusal():

@@ -65,6 +65,13 @@ class Tab(actions.Actions, reads.Reads, numbered.Numbered, inspection.Inspection
         """Stop counting documents loaded here as the run's."""
         self._stop_counting()
 
+    async def leave(self) -> None:
+        """Take back what the run set up in the tab, for the one who lent it: no overlay is closed, and no dialog stays open."""
+        if self.dialogs.message is not None:
+            await self.dialogs.answer(accept=False, text=None)
+        self._run.dismiss(())
+        await self._overlays.begin()
+
     def _loaded(self, document: playwright_internals.Document) -> None:
         self.pending_input = False
         self._changes.new_document()
