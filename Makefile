@@ -86,6 +86,7 @@ check-switches: setup
 check-docs: setup
 	@$(BIN)/python scripts/command_docs.py --check
 	@$(BIN)/python scripts/node_docs.py --check
+	@$(BIN)/python scripts/setting_docs.py --check
 	@$(BIN)/python scripts/state_docs.py --check
 
 cassettes: setup browser ## record the cassettes of the examples again

@@ -41,6 +41,7 @@ _OWN = {
     "nodes": "List the node types, or show all about one",
     "sign-ins": "List signed-in states, and carry them to another machine",
     "agents": "List the agents that a session can send as delegates",
+    "config": "Print the settings, and where each comes from",
     "doctor": "Check this machine and its model server",
     "install": "Install a browser for RunOps to drive",
 }

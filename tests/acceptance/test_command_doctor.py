@@ -83,7 +83,12 @@ def test_what_is_missing_is_reported_with_its_fix(tmp_path: Path) -> None:
     )
     project.write("file", "no folder")
     report, checks = checks_of(project, code=3)
-    assert {name for name, each in checks.items() if each["state"] == "wrong"} == {"browser", "home", "server"}
+    assert {name for name, each in checks.items() if each["state"] == "wrong"} == {
+        "browser",
+        "home",
+        "server",
+        "settings",
+    }
     assert all(each["fix"] for each in checks.values() if each["state"] == "wrong")
     assert "RUNOPS_MODEL_KEY" in checks["server"]["fix"]
     assert checks["settings"]["fix"] == "did you mean RUNOPS_MODEL_AGENT?"

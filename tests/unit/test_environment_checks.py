@@ -86,12 +86,19 @@ def test_low_disk_space_is_reported(free: int, state: str, tmp_path: Path, monke
     assert ("runops prune" in (check.fix or "")) == (state != "ok")
 
 
-def test_only_near_misses_of_settings_are_misspelt() -> None:
-    """Settings, other known variables, secrets and variables of other programs are not reported."""
-    environ = dict.fromkeys(
-        ["RUNOPS_HOME", "RUNOPS_MODEL_KEY", "RUNOPS_TRACEBACK", "RUNOPS_DEMO_SHOP", "HOEM", "RUNOPS_HAEDED"], "1"
-    )
-    assert [check.text.split()[0] for check in doctor.misspelt(environ)] == ["RUNOPS_HAEDED"]
+def test_variables_that_are_no_setting_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt setting is wrong, with the intended one; any other name with our prefix is a note; known and foreign ones are not reported."""
+    monkeypatch.chdir(tmp_path)
+    names = ["RUNOPS_HOME", "RUNOPS_MODEL_KEY", "RUNOPS_TRACEBACK", "RUNOPS_DEMO_SHOP", "HOEM", "RUNOPS_HAEDED"]
+    monkeypatch.setattr(os, "environ", dict.fromkeys(names, "1"))
+    (tmp_path / ".env").write_text("\n# ours\n\nRUNOPS_LINGR=3\n")
+    checks = doctor.misspelt()
+    assert [(each.text.split()[0], each.state, each.fix) for each in checks] == [
+        ("RUNOPS_HAEDED", "wrong", "did you mean RUNOPS_HEADED?"),
+        ("RUNOPS_LINGR", "wrong", "did you mean RUNOPS_LINGER?"),
+        ("RUNOPS_DEMO_SHOP", "note", None),
+    ]
+    assert f"{tmp_path / '.env'}:4" in checks[1].text
 
 
 @pytest.mark.parametrize(

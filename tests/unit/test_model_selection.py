@@ -181,7 +181,7 @@ def test_the_variables_of_other_clients_count_in_the_env_file_too(address: str, 
     assert settings.load().model_base_url == address
     assert settings.origin("model_base_url") == f"{settings.URL} in .env"
     if address == "nonsense":
-        with pytest.raises(UsageError, match=f"{settings.URL} in .*\\.env is no address"):
+        with pytest.raises(UsageError, match=f"{settings.URL} in .*\\.env:1 is no address"):
             server()
     else:
         assert server().base_url == address

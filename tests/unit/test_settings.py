@@ -103,6 +103,54 @@ def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
     assert "browser_mode" in str(caught.value.fix)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("[tool.runops]\n\nbrowser-mod = 'own'\n", "browser-mod", 3),
+        ("# lingr\n[tool]\nrunops.linger = 3\nrunops.lingr = 4\n", "lingr", 4),
+        ("[tool.runops]\nreset = '''\nlingr = 3\n'''\nlingr = 4\n", "lingr", 5),
+        ("[tool.runops.price.m]\ninput = 1\n", "price", 1),
+        ("[other]\nlingr = 1\n[tool.runops]\n'lingr' = 4", "lingr", 4),
+    ],
+    ids=["bare", "dotted", "after-a-long-text", "table", "quoted"],
+)
+def test_an_unknown_setting_in_pyproject_has_its_line(text: str, name: str, line: int, here: Path) -> None:
+    """However the table is written, an unknown setting is named with file and line."""
+    (here / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        settings.load()
+    assert f"unknown setting `{name}`" in caught.value.message
+    assert caught.value.message.endswith(f"pyproject.toml:{line}")
+
+
+@pytest.mark.parametrize("place", ["environment", ".env"])
+def test_a_misspelt_variable_is_refused(place: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is nearly a setting is refused with it, since it would have no effect; one that is not near is left alone."""
+    for name in ("RUNOPS_SHOP_PASSWORD", "RUNOPS_TEST_WHOLE", "RUNOPS_MODEL_KEY"):
+        monkeypatch.setenv(name, "1")
+    (here / ".env").write_text("RUNOPS_IMAGE=1\n")
+    settings.load()
+    if place == "environment":
+        monkeypatch.setenv("RUNOPS_MODEL_CALS", "none")
+    else:
+        (here / ".env").write_text("RUNOPS_IMAGE=1\n\nexport RUNOPS_MODEL_CALS=none\n")
+    with pytest.raises(UsageError) as caught:
+        settings.load()
+    assert (caught.value.code, "RUNOPS_MODEL_CALLS" in str(caught.value.fix)) == ("bad-setting", True)
+    assert ("env:3" in caught.value.message) == (place == ".env")
+
+
+def test_the_place_of_a_setting(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place that counts is named: a variable, else a line of `.env`, else a line of pyproject.toml, else the default."""
+    assert str(settings.place_of("linger")) == "default"
+    (here / "pyproject.toml").write_text("[project]\nname = 'linger'\n[tool.runops]\nlinger = 4\n")
+    assert str(settings.place_of("linger")) == "pyproject.toml:4"
+    (here / ".env").write_text("A='1\n2'\nRUNOPS_LINGER=2\nrunops_linger=\n")
+    assert str(settings.place_of("linger")) == ".env:3"
+    monkeypatch.setenv("RUNOPS_LINGER", "2")
+    assert str(settings.place_of("linger")) == "RUNOPS_LINGER"
+
+
 @pytest.mark.parametrize("text", ["[tool.runops", "[tool]\nrunops = 3\n"])
 def test_a_broken_pyproject_is_refused_by_name(text: str, here: Path) -> None:
     """A pyproject.toml that cannot be read is refused, and named."""

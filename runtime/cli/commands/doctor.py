@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import difflib
 import os
 import shutil
 import tempfile
@@ -27,7 +26,7 @@ from runtime.log import ledger
 from runtime.models import selection
 from runtime.models.client import probing, profiles
 from runtime.models.client.errors import Failed
-from runtime.settings import settings
+from runtime.settings import places, settings
 from runtime.system import locks
 from runtime.workspace import host
 
@@ -47,7 +46,6 @@ LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
 # File systems that several machines may share: their locks may not be reliable.
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
-OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")  # variables that are read and are no settings
 
 ROLES: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
 
@@ -98,12 +96,13 @@ def doctor(
 def _settings() -> tuple[list[Check], settings.Settings]:
     """Check the settings, and return them; if they are unusable, the defaults."""
     try:
-        config = settings.load()
+        wrong = misspelt()
+        config = settings.read()
     except RunOpsError as error:
         return [Check.failed("settings", error)], settings.Settings.model_construct(home=settings.find_home())
     given = sorted(name for name in config.model_fields_set if name in settings.Settings.model_fields)
-    checks = [Check("settings", "ok", f"set: {', '.join(given)}" if given else "none is set, the defaults hold")]
-    return [*checks, *misspelt(os.environ)], config
+    text = f"set: {', '.join(given)}" if given else "none is set, the defaults hold"
+    return [Check("settings", "ok", text), *wrong], config
 
 
 def _lines(check: Check) -> list[str]:
@@ -280,13 +279,22 @@ def room(folder: Path) -> Check:
     return Check("room", state, f"little is free: {text}", "make room; `runops prune` deletes what no run needs")
 
 
-def misspelt(environ: Mapping[str, str]) -> list[Check]:
-    known = {f"{settings.PREFIX}{name}".upper() for name in settings.Settings.model_fields} | {*OTHERS}
-    strange = [name for name in sorted(environ) if name.startswith(settings.PREFIX) and name.upper() not in known]
+def misspelt() -> list[Check]:
+    """Report what every command refuses, and what has no effect although it begins like a setting."""
     return [
-        Check("settings", "note", f"{name} is not a setting, so it has no effect", f"did you mean {close}?")
-        for name in strange
-        for close in difflib.get_close_matches(name.upper(), known, 1, 0.85)
+        *(
+            Check(
+                "settings",
+                "wrong",
+                f"{place.named} is no setting, and every command refuses it",
+                f"did you mean {meant}?",
+            )
+            for place, meant in settings.misspelt()
+        ),
+        *(
+            Check("settings", "note", f"{place.named} is no setting, and has no effect unless a workflow names it")
+            for place in places.strange(settings.Settings.model_fields)
+        ),
     ]
 
 
