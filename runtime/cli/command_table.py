@@ -25,6 +25,8 @@ class Command:
 
 
 _OWN = {
+    "init": "Make the files of a project, with a workflow that passes",
+    "new": "Write a small workflow to begin with",
     "run": "Run workflows: files, and folders of them",
     "resume": "Resume a run that was killed, interrupted, paused, or failed",
     "decide": "Tell a paused run whether its last side effect happened",

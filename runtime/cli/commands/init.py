@@ -1,0 +1,73 @@
+"""``runops init``: the files of a new project."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from nodes.errors import SetupError
+from nodes.values import Json
+from runtime.browser.chromium import find
+from runtime.cli import console, flags, scaffold
+from runtime.display import escapes
+from runtime.system import regular_files
+
+WORKFLOWS = Path("workflows")
+EXAMPLE = WORKFLOWS / "example.yaml"
+GITHUB = Path(".github/workflows/runops.yml")
+GITLAB = Path(".gitlab-ci.yml")
+IGNORED = (".runops/", ".env")
+
+
+def init(
+    folder: Annotated[Path, flags.argument("FOLDER", "The project; by default the current folder.")] = Path(),
+    github: Annotated[bool, flags.option("--github", "Also a workflow of GitHub Actions that runs them.")] = False,
+    gitlab: Annotated[bool, flags.option("--gitlab", "Also a GitLab job that runs them.")] = False,
+    force: Annotated[bool, flags.option("--force", "Write over files that are there.")] = False,
+    as_json: flags.JsonFlag = False,
+) -> None:
+    """Make the files of a project: a workflow that passes, its schema for editors, `.env.example`, and lines of `.gitignore`.
+
+    A file that is there stays as it is, without `--force`, so the command can be given again at any time. An existing `.gitlab-ci.yml` is
+    never changed: the job to add is printed.
+    """
+    renew = f"of another version; renew it: runops schema -o {folder / WORKFLOWS / scaffold.SCHEMA}"
+    done = [
+        scaffold.put(folder / EXAMPLE, scaffold.template("example.yaml"), force=force),
+        scaffold.put(folder / WORKFLOWS / scaffold.SCHEMA, scaffold.schema_text(), force=force, differs=renew),
+        scaffold.put(folder / ".env.example", scaffold.template("env.txt"), force=force),
+        scaffold.add_lines(folder / ".gitignore", IGNORED),
+    ]
+    to_add: str | None = None
+    if github:
+        done.append(scaffold.put(folder / GITHUB, scaffold.template("github.yaml"), force=force))
+    if gitlab:
+        job = scaffold.template("gitlab.yaml")
+        done.append(scaffold.put(folder / GITLAB, job))
+        to_add = job if done[-1].state == "kept" and not _has_job(folder / GITLAB) else None
+    following = _next(folder, ci=github or gitlab)
+    if as_json:
+        files: list[Json] = [{"file": str(each.file), "state": each.state, "note": each.note} for each in done]
+        console.result(console.as_json(files=files, add=to_add, next=[*following]))
+        return
+    rows = [[each.state, escapes.line(str(each.file)), escapes.line(each.note)] for each in done]
+    console.result("\n".join(console.table(rows)))
+    if to_add is not None:
+        console.result(f"\nto add to {escapes.line(str(folder / GITLAB))}:\n\n{to_add.rstrip()}")
+    console.say("\n".join(["next", *(f"  {escapes.line(each)}" for each in following)]))
+
+
+def _has_job(file: Path) -> bool:
+    return "runops run" in regular_files.read_text(file, errors="replace")
+
+
+def _next(folder: Path, *, ci: bool) -> list[str]:
+    """Return the commands to type now."""
+    commands = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
+    try:
+        find.find()
+    except SetupError:
+        commands.append("runops install")
+    commands += [f"runops run {EXAMPLE}", "runops new NAME --url URL"]
+    return commands if ci else [*commands, "runops init --github"]
