@@ -14,6 +14,7 @@ import director
 import nodes
 import runtime
 from nodes.errors import RunOpsError
+from runtime.batch.reports import writing
 from runtime.cli import app, console
 from runtime.display import stream
 from runtime.report import endings
