@@ -34,8 +34,14 @@ function keptTheme() {
   }
 }
 
+/** Arrows move where they would not scroll what the reader is in. */
+function isPlaceToMove(target) {
+  return target.closest(".panel, .exchange, pre, dialog") === null;
+}
+
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key.startsWith("Arrow") && !isPlaceToMove(event.target)) return;
   const isTyping = event.target.matches("input, select, textarea");
   if (isTyping && event.key !== "Escape") return;
   // A button and a link act by themselves on Enter, a summary too.

@@ -28,13 +28,13 @@ class CaseList {
       el("table", { class: "list" }, el("thead", {}, el("tr", {}, ["Outcome", "Case", "File", "Time", ...(this.costs ? ["Cost"] : [])].map((each) => el("th", { scope: "col" }, each)))), this.rows),
       this.note);
     this.update();
-    return this.element;
+    return this;
   }
 
   about() {
     const seconds = report.cases.reduce((sum, each) => sum + (each.seconds || 0), 0);
     const elsewhere = report.elsewhere ? `${counted(report.elsewhere, "case")} in other shards` : "";
-    return present([report.started, `${duration(seconds)} in all`, report.shard, elsewhere]);
+    return present([report.started, `${duration(seconds)} of runs`, report.shard, elsewhere]);
   }
 
   filter(change) {
@@ -43,11 +43,15 @@ class CaseList {
     location.replace(this.address());
   }
 
-  /** Take a new address if it is one of the list. */
+  /** Take a new address if it is the one that the list shows. */
   follow(route) {
-    if (route.view !== "cases" || !this.element || !this.element.isConnected) return false;
-    if (writeRoute(route) !== this.address()) return false;
-    return true;
+    return route.view === "cases" && writeRoute(route) === this.address();
+  }
+
+  enter(before) {
+    if (this.wantsFilter) this.search.focus();
+    else if (before.route.view === "case") this.focus(before.route.case);
+    this.wantsFilter = false;
   }
 
   update() {
@@ -113,6 +117,11 @@ class CaseList {
     return [...this.rows.querySelectorAll("td.what > a")];
   }
 
+  /** Put the focus on a case: on the one that was open. */
+  focus(number) {
+    this.links()[this.shown().indexOf(number)]?.focus();
+  }
+
   step(by) {
     const links = this.links();
     const at = links.indexOf(document.activeElement);
@@ -129,7 +138,7 @@ class CaseList {
         const at = this.links().indexOf(document.activeElement);
         const number = this.nextFailed(at < 0 ? undefined : this.shown()[at]);
         if (number === null) announce("No other failure");
-        else this.links()[this.shown().indexOf(number)].focus();
+        else this.focus(number);
       },
       "/": () => this.search.focus(),
       Escape: () => { this.filter({ status: [], text: "", live: false }); this.search.value = ""; },

@@ -1,23 +1,16 @@
 const report = JSON.parse(document.getElementById("report").textContent);
 const list = new CaseList();
-let view = list;
+let view = null;
 
-/** Draw what the address says. */
+/** Draw what the address says; within a view the view itself does. */
 function draw() {
   const route = readRoute();
-  if (route.view === "cases" ? view === list && list.follow(route) : view.follow && view !== list && view.follow(route)) return;
-  const focusTab = view.focusTab;
-  if (route.view === "cases") {
-    list.draw(route);
-    view = list;
-  } else {
-    view = new CaseView(route);
-  }
+  if (view && view.follow(route)) return;
+  const before = view;
+  view = route.view === "cases" ? list.draw(route) : new CaseView(route);
   document.getElementById("page").replaceWith(view.element);
   document.title = route.view === "cases" ? report.title : `${report.cases[route.case].name} · ${report.cases[route.case].status}`;
-  if (focusTab) document.querySelector("[role=tab][aria-selected=true]").focus();
-  if (view === list && list.wantsFilter) list.search.focus();
-  list.wantsFilter = false;
+  if (before) view.enter(before);
 }
 
 setTheme(THEMES.includes(keptTheme()) ? keptTheme() : "auto");

@@ -6,7 +6,8 @@ class CaseView {
     this.case = report.cases[route.case];
     this.run = (this.case.runs || [])[route.run - 1] || { run: null, status: this.case.status, error: this.case.error };
     this.route = route;
-    this.element = el("main", { id: "page", class: "case" }, this.head(route), this.tabs(route), this.body(route));
+    this.parts = this.partsOf(route);
+    this.element = el("main", { id: "page", class: "case" }, this.head(route), ...this.parts);
   }
 
   head(route) {
@@ -14,7 +15,7 @@ class CaseView {
     const several = (shown.runs || []).length > 1;
     return el("header", { class: "head" },
       report.cases.length > 1 ? this.ways(route) : null,
-      el("h1", {}, outcome(shown.status), el("span", {}, shown.name), shown.live ? liveMark() : null),
+      el("h1", { tabindex: "-1" }, outcome(shown.status), el("span", {}, shown.name), shown.live ? liveMark() : null),
       el("p", { class: "about" }, [run.run, run.started, run.took, shown.cost].filter(Boolean).map((each) => span("dim", each))),
       several ? this.runs(route) : null,
       this.problem(),
@@ -28,7 +29,7 @@ class CaseView {
       return number === null ? null : el("a", { href: writeRoute(caseRoute(number, [])), "aria-label": `${word} case` }, word);
     };
     return el("nav", { class: "ways", "aria-label": "Cases" },
-      el("a", { href: list.address() }, "‹ All cases"), span("rest"), to(-1, "Previous"), to(1, "Next"));
+      el("a", { href: list.address() }, "All cases"), span("rest"), to(-1, "Previous"), to(1, "Next"));
   }
 
   runs(route) {
@@ -50,18 +51,19 @@ class CaseView {
     return el("div", { class: "problem" }, told, run.next ? command(run.next) : null);
   }
 
-  tabs(route) {
-    this.parts = {
-      steps: () => this.split(route), timeline: () => this.timeline(route),
-      conversation: () => conversation(this.run, (path) => this.show(path)),
-      evidence: () => present(evidence(this.run, (path) => this.show(path)).flat()),
-      differences: () => differences(this.case),
-    };
+  /** The tabs, and the content of the one that the address names. */
+  partsOf(route) {
     this.names = TABS.filter((name) => this.has(name));
+    this.tab = this.names.includes(route.tab) ? route.tab : this.names[0];
+    this.tree = this.panel = this.pair = null;
+    return [this.tabs(), this.body(route)];
+  }
+
+  tabs() {
     return el("div", { role: "tablist", "aria-label": "Views of the run", class: "tabs" }, this.names.map((name, number) =>
       el("button", {
-        type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === route.tab), "aria-controls": "tab",
-        tabindex: name === route.tab ? "0" : "-1", title: `Key ${number + 1}`, onclick: () => move({ tab: name }),
+        type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === this.tab), "aria-controls": "tab",
+        tabindex: name === this.tab ? "0" : "-1", title: `Key ${number + 1}`, onclick: () => this.turn(name),
         onkeydown: (event) => this.along(event, number),
       }, TITLES[name])));
   }
@@ -81,17 +83,30 @@ class CaseView {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    const name = this.names[(number + by + this.names.length) % this.names.length];
-    move({ tab: name });
+    this.turn(this.names[(number + by + this.names.length) % this.names.length]);
+  }
+
+  /** Turn to another tab, and take the focus there. */
+  turn(name) {
     this.focusTab = true;
+    move({ tab: name });
   }
 
   body(route) {
-    const tab = this.names.includes(route.tab) ? route.tab : this.names[0];
-    const panel = el("div", { role: "tabpanel", id: "tab", class: `tab ${tab || ""}`, "aria-labelledby": `tab-${tab}` });
-    if (tab) panel.append(...present([this.parts[tab]()].flat(2)));
-    else panel.append(el("p", { class: "note" }, this.nothing()));
-    return panel;
+    const { tab } = this;
+    if (!tab) return el("p", { class: "note" }, this.nothing());
+    return el("div", { role: "tabpanel", id: "tab", class: `tab ${tab}`, "aria-labelledby": `tab-${tab}` }, this.content(route));
+  }
+
+  content(route) {
+    const show = (path) => this.show(path);
+    switch (this.tab) {
+      case "steps": return this.split(route);
+      case "timeline": return this.timeline(route);
+      case "conversation": return conversation(this.run, show);
+      case "evidence": return evidence(this.run, show);
+      default: return differences(this.case);
+    }
   }
 
   nothing() {
@@ -104,7 +119,7 @@ class CaseView {
     this.panel = el("section", { class: "panel", "aria-label": "Step" });
     this.tree = new Tree(this.run, (tree, numbers) => [secondsOf(tree, numbers)], (step, how) => this.chose(step, how));
     this.pair = el("div", { class: "split" }, this.tree.element, this.panel);
-    this.select(route.step || this.first(), Boolean(route.step));
+    if (!this.select(route.step, true)) this.select(this.first(), false);
     return this.pair;
   }
 
@@ -123,18 +138,23 @@ class CaseView {
 
   /** Show a step that the reader chose, and write it into the address. */
   chose(step, how) {
-    if (this.route.tab === "timeline" && how === "click") move({ tab: "steps", step: step.path });
+    if (this.tab === "timeline" && how === "click") move({ tab: "steps", step: step.path });
     else move({ step: step.path });
     if (this.pair && how === "click") this.pair.classList.add("opened");
   }
 
   select(path, opened) {
-    if (!this.tree.reveal(path) || !this.panel) return;
+    if (!this.tree.reveal(path) || !this.panel) return false;
     const step = this.tree.steps[this.tree.selected];
-    const back = button("‹ Steps", () => this.pair.classList.remove("opened"), { class: "link back" });
-    this.panel.replaceChildren(back, ...present(panelOf(this.run, this.tree, step).flat(2)));
+    const back = button("Back to the steps", () => this.pair.classList.remove("opened"), { class: "link back" });
+    this.panel.replaceChildren(back, ...present(panelOf(this.run, this.tree, step, this.isLast() ? this.case.since_green || [] : []).flat(2)));
     this.panel.scrollTop = 0;
     if (opened) this.pair.classList.add("opened");
+    return true;
+  }
+
+  isLast() {
+    return this.route.run === (this.case.runs || []).length;
   }
 
   show(path) {
@@ -143,11 +163,25 @@ class CaseView {
 
   /** Take a new address if it is one within this view. */
   follow(route) {
-    if (route.view !== "case" || route.case !== this.route.case || route.run !== this.route.run || route.tab !== this.route.tab) return false;
-    const isNew = route.step !== this.route.step;
+    if (route.view !== "case" || route.case !== this.route.case || route.run !== this.route.run) return false;
+    const before = this.route;
     this.route = route;
-    if (isNew && this.tree) this.select(route.step || this.first(), false);
+    if (route.tab !== before.tab) this.replaceTab(route);
+    else if (route.step !== before.step && this.tree) this.select(route.step || this.first(), false);
     return true;
+  }
+
+  replaceTab(route) {
+    const old = this.parts;
+    this.parts = this.partsOf(route);
+    old.forEach((part, number) => part.replaceWith(this.parts[number]));
+    if (this.focusTab) this.parts[0].querySelector("[aria-selected=true]").focus();
+    this.focusTab = false;
+  }
+
+  enter() {
+    this.element.querySelector("h1").focus();
+    scrollTo(0, 0);
   }
 
   nextFailure() {

@@ -1,9 +1,8 @@
 /** The picture with a SHA-256, if the page has it; a click shows it in its own size. */
 function pictureOf(sha, about) {
-  const source = sha && report.pictures[sha];
-  if (!source) return null;
+  if (!sha || !Object.hasOwn(report.pictures, sha)) return null;
   const image = el("img", { alt: about, loading: "lazy" });
-  image.src = source;
+  image.src = report.pictures[sha];
   return button("", () => enlarge(image), { class: "picture", "aria-label": `${about}: enlarge` }).appendChild(image).parentElement;
 }
 
@@ -77,9 +76,10 @@ function flagOf(flag) {
 }
 
 /** The panel of one step. */
-function panelOf(run, tree, step) {
+function panelOf(run, tree, step, since) {
   const last = (step.attempts || []).at(-1);
   const facts = present([step.type, last && last.action, last && last.effect !== "read" ? last.effect : "", duration(step.seconds), step.cost]);
+  const changes = since.filter((each) => each.path === step.path).map(changeOf);
   const found = [...(run.evidence || [])].reverse().find((each) => each.path === step.path);
   return [
     el("header", {}, el("h2", {}, step.path), el("p", { class: "about" }, outcome(step.status), facts.map((each) => span("dim", each)))),
@@ -87,10 +87,15 @@ function panelOf(run, tree, step) {
     attemptsOf(step),
     section("Page", pagesOf(run, step.path) || (step.page ? el("code", {}, step.page) : null)),
     found ? evidenceOf(found) : null,
+    section("Since the last run that passed", changes),
     step.value === undefined ? null : section("Value", valueOf(step.value)),
     last ? null : section("Inside", insideOf(tree, step)),
     run.run ? section("In the terminal", command(`runops show ${run.run} --at ${quoted(step.path)}`)) : null,
   ];
+}
+
+function changeOf(change) {
+  return el("div", { class: "change" }, span("dim", [change.what, change.within].filter(Boolean).join(" ")), valueOf(change.before), span("dim", "→"), valueOf(change.after));
 }
 
 function attemptsOf(step) {

@@ -1,4 +1,5 @@
 const ALIKE = 3; // most successful iterations in a row that are shown one by one
+const OPEN_FAILED = 20; // most failed iterations that are open at first
 const OPEN_GROUPS = 12; // a successful group with more steps is folded
 
 /** The steps of a run as rows, of which some are open. Rows are for one `role=tree`. */
@@ -14,6 +15,7 @@ class Tree {
       const { parent } = this.steps[number];
       if (parent !== undefined && !this.fine[number]) this.fine[parent] = false;
     }
+    this.failed = 0;
     this.opened = new Set([...this.steps.keys()].filter((number) => this.opensItself(number)));
     this.selected = null;
     this.element = el("div", { role: "tree", "aria-label": "Steps", class: "tree" });
@@ -27,8 +29,8 @@ class Tree {
   opensItself(number) {
     const below = this.children(number);
     if (!below.length) return false;
-    const isLoop = this.isIteration(below[0]);
-    return !this.fine[number] || (!isLoop && !this.isIteration(number) && below.length <= OPEN_GROUPS);
+    if (!this.fine[number]) return !this.isIteration(number) || (this.failed += 1) <= OPEN_FAILED;
+    return !this.isIteration(below[0]) && !this.isIteration(number) && below.length <= OPEN_GROUPS;
   }
 
   isIteration(number) {
@@ -108,8 +110,10 @@ class Tree {
   }
 
   clicked(row, event) {
-    if (row.opens && (row.fold || event.target.closest(".twisty"))) this.toggle(row.key);
-    else this.choose(row.key, "click");
+    if (row.opens && (row.fold || event.target.closest(".twisty"))) {
+      if (row.fold) this.selected = row.key;
+      this.toggle(row.key);
+    } else this.choose(row.key, "click");
   }
 
   toggle(key, open = !this.opened.has(key)) {
@@ -140,6 +144,7 @@ class Tree {
   reveal(path) {
     const number = this.steps.findIndex((step) => step.path === path);
     if (number < 0) return false;
+    if (number === this.selected) return true;
     for (let above = this.steps[number].parent; above !== undefined; above = this.steps[above].parent) this.opened.add(above);
     for (let inside = number; inside !== undefined; inside = this.steps[inside].parent) this.openFold(inside);
     this.selected = number;

@@ -2,7 +2,7 @@
 const OUTCOMES = {
   passed: ["✓", "good"], ok: ["✓", "good"], recovered: ["✓", "good"],
   flaky: ["≈", "odd"], tolerated: ["≈", "odd"], redo: ["↺", "odd"],
-  failed: ["✕", "bad"], error: ["✕", "bad"], died: ["✕", "bad"], interrupted: ["✕", "bad"],
+  failed: ["✕", "bad"], error: ["✕", "bad"], died: ["✕", "bad"], damaged: ["✕", "bad"], interrupted: ["✕", "bad"],
   paused: ["‖", "wait"], "out-of-budget": ["‖", "wait"], replaced: ["⇄", "quiet"],
   skipped: ["–", "quiet"], running: ["…", "quiet"], begun: ["…", "quiet"], open: ["…", "odd"],
 };
