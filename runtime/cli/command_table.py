@@ -38,6 +38,7 @@ _OWN = {
     "ps": "List active runs and leftover browsers",
     "prune": "Delete old runs and unused files",
     "validate": "Check workflow files, without a browser or the network",
+    "export": "Write workflows as plain Playwright tests, which need no RunOps",
     "schema": "Print the JSON Schema of workflow files, for your editor",
     "try": "Run one node of a workflow by itself",
     "nodes": "List the node types, or show all about one",

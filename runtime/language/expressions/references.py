@@ -60,6 +60,11 @@ class Compiled:
         self._chains = [chain if chain and not computed else None for chain, _places, computed in chains]
         self._program: jinja2.Template | None = None
 
+    @property
+    def pieces(self) -> list[str | nodes.Expr]:
+        """The parts of the text in order: what is literal, and the expressions."""
+        return [each if isinstance(each, str) else self.trees[each] for each in self._pieces]
+
     def facts(self, *, truth: bool) -> frozenset[Fact]:
         return names_read.facts_of(self.trees[0], truth=truth) if self.exact else names_read.NOTHING
 

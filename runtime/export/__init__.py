@@ -1,0 +1,1 @@
+"""Writes workflows as plain Playwright tests in Python, which need no RunOps."""

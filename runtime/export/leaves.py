@@ -1,0 +1,41 @@
+"""Steps as plain Playwright: what each does on the page, and the code of its value."""
+
+from __future__ import annotations
+
+from nodes.base import Leaf
+from nodes.browser_action import mouse
+from runtime.export.actions import ACTIONS, expect_dialog
+from runtime.export.code import NotCarried
+from runtime.export.queries import QUERIES
+from runtime.export.step import Body, Value, check
+
+_OTHER = "it has no plain Playwright equivalent"
+_WHY = {
+    "cognition": "it asks a model",
+    "agent": "a model does it",
+    "ai_extract": "it asks a model",
+    "ai_answer": "it asks a model",
+    "mail": "it reads a mailbox",
+    "observation": "it is RunOps' own view of a page",
+    "load_session": "signed-in states of RunOps are not carried over",
+    "save_session": "signed-in states of RunOps are not carried over",
+    "copy": "the clipboard is the workflow's own",
+}
+
+
+def emit(body: Body, node: Leaf) -> Value:
+    """Write the statements of a step, and return the code of its value. Raises NotCarried before it writes any."""
+    translate = ACTIONS.get(type(node)) or QUERIES.get(type(node))
+    if translate is None:
+        raise NotCarried(_WHY.get(getattr(node, "action", None) or getattr(node, "query", None) or node.type, _OTHER))
+    value = translate(body, node)
+    page = body.page_of(node.works_in)
+    if node.verify and page != "page" and isinstance(node, mouse.Opener):
+        page = body.local("here")
+        body.line(f"{page} = {body.need('left')}({body.page_of(node.works_in)}, page)")
+    for rule in node.verify:
+        check(body, node, rule, page)
+    return value
+
+
+__all__ = ["emit", "expect_dialog"]
