@@ -236,7 +236,7 @@ class LeafContext(Services, Protocol):
 class BlockContext(Protocol):
     """Context of a container: it runs blocks, and logs decisions, so that a resumed run decides the same."""
 
-    def render(self, part: Part, field: str, **bound: Json) -> Json:
+    def render(self, part: Part, field: str, /, **bound: Json) -> Json:
         """Return the value of ``part.field``, coerced to the field's kind, with ``bound`` names in scope too."""
         ...
 

@@ -50,7 +50,7 @@ class Blocks:
         self._clock = rendering.RecordedClock(run.history.recorded(path))
         self._ran: set[int] = set()
 
-    def render(self, part: Part, field: str, **bound: Json) -> Json:
+    def render(self, part: Part, field: str, /, **bound: Json) -> Json:
         frame = scopes.Scope(self._frame, bound) if bound else self._frame
         return self._run.render(part, field, frame, self._path, clock=self._clock)
 

@@ -365,3 +365,20 @@ def test_a_loop_is_written_in_one_way(fields: dict[str, Any], found: list[tuple[
     lines = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in fields.items())
     text = f"version: 1\nname: t\n\nnodes:\n  - id: each\n    type: iterate\n{lines}    nodes: {ONE}\n"
     assert codes(text) == found
+
+
+@pytest.mark.parametrize("name", ["part", "field", "ctx", "name"])
+async def test_an_item_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """The name of a loop's item is free: a key reads the item whatever it is called."""
+    text = flow(
+        f"""
+- id: each
+  type: iterate
+  over: [a, b]
+  as: {name}
+  key: "{{{{ {name} }}}}"
+  nodes: [{{id: again, type: transform, expr: "{{{{ {name} }}}}"}}]
+""",
+        '"{{ each }}"',
+    )
+    assert (await Rig(tmp_path, text).start()).output == ["a", "b"]
