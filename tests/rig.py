@@ -149,6 +149,7 @@ class Rig:
             models=self._models(writer),
             python_modules=self.settings.python_modules if self.settings is not None else (),
             step_timeout=self.settings.step_timeout if self.settings is not None else None,
+            run_timeout=self.settings.run_timeout if self.settings is not None else None,
         )
         return self.open_run
 

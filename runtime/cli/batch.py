@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from nodes.errors import InternalError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime.batch import planning
+from runtime.batch import flaky, planning
+from runtime.batch import policy as policies
 from runtime.cli import batch_summary, console, foreground, foreground_run, signals, values
 from runtime.display import escapes, facts
 from runtime.display.display import choose
@@ -31,7 +32,7 @@ class Batch:
     here: host.Host
     as_json: bool = False
     quiet: bool = False
-    fail_fast: bool = False  # begin no further run once one did not pass
+    policy: policies.Policy = dataclasses.field(default_factory=policies.Policy)
     plain: bool = False  # true if one file was named: its output is printed as it is
     reporters: Sequence[reporters.Reporter] = ()
     key: str | None = None  # the run's key, only for one file: if a run has it, that run is resumed
@@ -104,10 +105,22 @@ class Batch:
             for position, outcome in enumerate(self.outcomes, start=1):
                 if len(self.outcomes) > 1 and not self.quiet:
                     console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(outcome.case.id)}")
-                self._run(outcome, front, carrier)
-                self._note_report()
-                if self._signal is not None or (self.fail_fast and outcome.state != "passed"):
+                self._run_case(outcome, front, carrier)
+                if self._signal is not None or self.policy.is_over(self.outcomes):
                     break
+
+    def _run_case(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
+        self._run(outcome, front, carrier)
+        while self._signal is None and self.policy.retries_now(outcome):
+            if not self.quiet:
+                console.say(batch_summary.retry(outcome, self.policy.retries))
+            self._run(outcome, front, carrier)
+        self._case_over(outcome)
+
+    def _case_over(self, outcome: results.Outcome) -> None:
+        self.policy.note(outcome)
+        outcome.differed = flaky.differed(outcome, self.here.reader)
+        self._note_report()
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared = self._prepared[outcome.case.id]
@@ -163,7 +176,7 @@ class Batch:
         return self._print()
 
     def _sum_up(self, *, failed: bool) -> int:
-        codes = [each.exit for each in self.outcomes if each.exit is not None]
+        codes = self.policy.codes(self.outcomes)
         if self._signal is not None and any(each.state == "skipped" for each in self.outcomes):
             codes.append(signals.exit_code(self._signal))
         if failed:

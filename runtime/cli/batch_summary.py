@@ -25,6 +25,27 @@ STATES: dict[results.State, str] = {
 }
 
 
+def retry(outcome: results.Outcome, retries: int) -> str:
+    """Announce another run of a case that has failed."""
+    last = outcome.last
+    assert last is not None
+    where = f" at {one_line(outcome.step)}" if outcome.step else ""
+    case = escapes.line(outcome.case.id)
+    return f"-- retry {len(outcome.runs)}/{retries} of {case} (run {last.id} failed{where})"
+
+
+def why(outcome: results.Outcome) -> str:
+    """Return what a person must know of an outcome beside its state, on one line."""
+    if outcome.state == "flaky":
+        first = next(each for each in outcome.runs if each.state == "failed")
+        problem = (first.ended.error if first.ended is not None else None) or {}
+        step = first.ended.path if first.ended is not None else None
+        shown = f"run {first.id} failed  {step or ''}  {problem.get('message', '')}"
+    else:
+        shown = f"{outcome.step or ''}  {(outcome.problem or {}).get('message', '')}"
+    return one_line("  ".join(filter(None, [shown.strip(), *outcome.notes])))
+
+
 def lines(ended: Sequence[results.Outcome]) -> list[str]:
     tally = Counter(each.state for each in ended)
     counts = [f"{tally[state]} {word.lower()}" for state, word in STATES.items() if tally[state]]
@@ -33,12 +54,12 @@ def lines(ended: Sequence[results.Outcome]) -> list[str]:
     wide = max(map(len, names))
     for each, name in zip(ended, names, strict=True):
         ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
-        why = one_line(f"{each.step or ''}  {(each.problem or {}).get('message', '')}")
-        shown.append(f"  {STATES[each.state]:<11}  {name:<{wide}}  {ran}  {why}".rstrip())
-    spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
+        shown.append(f"  {STATES[each.state]:<11}  {name:<{wide}}  {ran}  {why(each)}".rstrip())
+    runs = [run.ended for each in ended for run in each.runs if run.ended is not None]
+    spent = [each.costs for each in runs if each.costs is not None]
     if spent:
         shown.append(f"  cost   {costs.render(ledger.together(spent))}")
-    stopped = next((each for each in ended if each.run is not None and each.state != "passed"), None)
+    stopped = next((each for each in ended if each.run is not None and each.state not in ("passed", "flaky")), None)
     if stopped is not None:
         again = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
         following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else again

@@ -42,6 +42,10 @@ class Workflow(Part):
     """Version of the file language."""
     run: Literal["auto", "manual"] = "auto"
     """``manual``: a run of the whole folder skips the file. It runs only if it is named, or used by another file."""
+    rerun: Literal["allowed", "never"] = "allowed"
+    """``never``: ``runops run --retries`` starts no new run of it."""
+    run_timeout: float | None = Field(default=None, gt=0, le=7 * 86400)
+    """Seconds that a run may take; the setting ``run_timeout`` can only make it shorter."""
     tags: list[Tag] = Field(default_factory=list)
     """Words by which ``runops run --tag`` selects the workflow."""
     name: str = ""
@@ -206,7 +210,7 @@ def does(loaded: Loaded) -> Json:
         mode="json",
         by_alias=True,
         exclude_defaults=True,
-        exclude={"name", "description", "tags", "nodes"},
+        exclude={"name", "description", "tags", "rerun", "run_timeout", "nodes"},
         warnings=False,
     )
     return {"head": head, "nodes": _tree(loaded.workflow.nodes)}

@@ -94,6 +94,8 @@ class CaseRecord(RunRecord, _Named):
     """All its runs, in order."""
     differed: list[DifferenceReport]
     """Of a flaky case: how the run that passed differed from the one before it."""
+    notes: list[str]
+    """Sentences for a person: it was not retried, or the process of a run of it died."""
     live: bool
     """Whether a model answered while it ran, so that the same run may end differently."""
     host: str
@@ -394,7 +396,15 @@ def _of_case(outcome: results.Outcome) -> CaseRecord:
     asked = [each.ended.costs for each in outcome.runs if each.ended is not None and each.ended.costs is not None]
     live = any(costs["paid"] for costs in asked)
     return CaseRecord.model_validate(
-        {"file": str(outcome.file), **case, "attempts": attempts, "differed": [], "live": live, **facts}
+        {
+            "file": str(outcome.file),
+            **case,
+            "attempts": attempts,
+            "differed": outcome.differed,
+            "notes": outcome.notes,
+            "live": live,
+            **facts,
+        }
     )
 
 

@@ -82,6 +82,10 @@ class Outcome:
     case: Case
     runs: list[CaseRun] = dataclasses.field(default_factory=list[CaseRun])
     refused: RunOpsError | None = None  # why it cannot run at all, found before any run began
+    notes: list[str] = dataclasses.field(default_factory=list[str])
+    """Sentences for a person: it was not retried, or the process of a run of it died."""
+    differed: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
+    """Of a flaky case: the differences between its last two runs, as in reports."""
 
     def begin(self) -> CaseRun:
         self.runs.append(CaseRun(now()))

@@ -10,7 +10,17 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
+from nodes.errors import (
+    AuthorError,
+    BudgetReached,
+    Cancelled,
+    InternalError,
+    LogError,
+    Paused,
+    Replaced,
+    RunOpsError,
+    SiteError,
+)
 from nodes.values import Json
 from runtime import events, version
 from runtime.browser import port
@@ -61,8 +71,14 @@ class Run:
     models: run_models.RunModels | None = None
     python_modules: Sequence[str] = ()
     step_timeout: float | None = None
+    run_timeout: float | None = None  # time limit of this execution beside the file's own, in seconds
 
     def __post_init__(self) -> None:
+        limits = [each for each in (self.run_timeout, self.loaded.workflow.run_timeout) if each is not None]
+        self._limit = min(limits, default=None)
+        self._step: str | None = None  # path of the step that began last
+        self._waiting: str | None = None  # what it waits for
+
         def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
             return leaf_services.LeafServices(run, step, self.models, self.python_modules, _agent)
 
@@ -77,7 +93,15 @@ class Run:
             private=self.private,
             step_timeout=self.step_timeout,
         )
-        self.engine = engine.ExecutionEngine(state, self.listener)
+        self.engine = engine.ExecutionEngine(state, self._hear if self._limit is not None else self.listener)
+
+    def _hear(self, event: events.Event) -> None:
+        if isinstance(event, events.StepStarted):
+            self._step, self._waiting = event.path, None
+        elif isinstance(event, events.StepWaiting):
+            self._step, self._waiting = event.path, event.what
+        if self.listener is not None:
+            self.listener(event)
 
     async def begin(self) -> events.RunEnded:
         return await self.drive(self.engine.run())
@@ -98,7 +122,7 @@ class Run:
         passing: BaseException | None = None
         try:
             async with leases.renewed(self.writer.conversation):
-                output = await self._with_evidence(work)
+                output = await self._with_evidence(self._in_time(work))
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
@@ -154,6 +178,24 @@ class Run:
                 keep = True
         with contextlib.suppress(RunOpsError):
             await self.engine.state.browser.close(keep=keep)
+
+    async def _in_time(self, work: Awaitable[Json]) -> Json:
+        """Await ``work``; when the time is up, cancel it as an interruption does. Raises SiteError ``run-timeout``."""
+        limit = asyncio.timeout(self._limit)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        error = SiteError(
+            "run-timeout",
+            f"the run took longer than {self._limit:g} s",
+            fix="look what took so long, or allow more: `run_timeout` in the file, and `--run-timeout`",
+            phase="after",
+            evidence={"waited for": self._waiting} if self._waiting is not None else None,
+        )
+        raise error if self._step is None else error.located(self._step)
 
     async def _with_evidence(self, work: Awaitable[Json]) -> Json:
         try:

@@ -182,6 +182,7 @@ async def _open(
         models=models.supply(private, text.secrets, text.loaded.origins(text.inputs)),
         python_modules=given.settings.python_modules,
         step_timeout=given.settings.step_timeout,
+        run_timeout=given.settings.run_timeout,
     )
     state = opened.engine.state
     state.holds, state.watch, state.hides = options.holds, options.watch, options.hides

@@ -118,6 +118,8 @@ class Settings(BaseModel):
     """Show the browser's window."""
     step_timeout: float | None = Field(default=None, gt=0, le=24 * 3600, allow_inf_nan=False)
     """Seconds that an attempt of a step may take, if neither the step nor its file says it; by default 30."""
+    run_timeout: float | None = Field(default=None, gt=0, le=7 * 24 * 3600, allow_inf_nan=False)
+    """Seconds that a run may take in one process; it has failed then, and can be resumed. The shorter of this and the file's own counts."""
     keep_browser: bool = False
     """Leave the browser open after the run has ended."""
     linger: Linger = TWELVE_HOURS

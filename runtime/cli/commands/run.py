@@ -10,6 +10,7 @@ import typer
 
 from nodes.errors import UsageError
 from runtime.batch import cases, planning, selection, shards
+from runtime.batch import policy as policies
 from runtime.batch.reports import composing, writing
 from runtime.cli import batch, case_list, flags, foreground_run, report_flags
 from runtime.cli import values as given_values
@@ -45,7 +46,19 @@ def run(
         flags.option("--durations FILE", "A report of an earlier command, to make shards that take equally long."),
     ] = None,
     only_list: Annotated[bool, flags.option("--list", "List the cases, and run none.")] = False,
-    fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Start no further run after one did not pass.")] = False,
+    retries: Annotated[
+        int, flags.option("--retries N", "Start up to N new runs of a case that has failed.", min=0, max=100)
+    ] = 0,
+    fail_on_flaky: Annotated[
+        bool, flags.option("--fail-on-flaky", "Exit with 1 if a case passed only after it had failed.")
+    ] = False,
+    max_failures: Annotated[
+        int | None, flags.option("--max-failures N", "Start no further run after N cases have failed.", min=1)
+    ] = None,
+    fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "The same as `--max-failures 1`.")] = False,
+    run_timeout: Annotated[
+        float | None, flags.option("--run-timeout SECONDS", "Time limit of each run; the file may set a shorter one.")
+    ] = None,
     junit: report_flags.JunitFlag = None,
     annotations: report_flags.AnnotationsFlag = None,
     key: Annotated[
@@ -78,7 +91,12 @@ def run(
     A run that is killed or interrupted continues with `runops resume`, or with the same command if `--resume-if-exists` gave it a key. For
     several runs the exit code is the worst one, and stdout is a map of cases to outputs.
     """
-    many = {"--fail-fast": fail_fast, "--rows": rows, "--shard": shard, "--last-failed": last_failed}
+    if fail_fast and max_failures is not None:
+        raise UsageError(
+            "usage", "`--fail-fast` and `--max-failures` contradict each other", fix="leave one of them out"
+        )
+    one = {"--fail-fast": fail_fast, "--max-failures": max_failures, "--retries": retries}
+    many = {**one, "--rows": rows, "--shard": shard, "--last-failed": last_failed}
     _check_key(paths, key, [name for name, given in many.items() if given], allow_changed=allow_changed)
     here = host.load(
         headed=headed,
@@ -87,6 +105,7 @@ def run(
         browser_url=browser_url,
         keep_browser=keep_browser,
         linger=linger,
+        run_timeout=run_timeout,
         budget=budget,
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )
@@ -116,7 +135,9 @@ def run(
         here,
         as_json=as_json,
         quiet=quiet,
-        fail_fast=fail_fast,
+        policy=policies.Policy(
+            retries=retries, max_failures=1 if fail_fast else max_failures, fail_on_flaky=fail_on_flaky
+        ),
         plain=len(paths) == 1 and not paths[0].is_dir() and table is None,
         reporters=[reports],
         key=key,
