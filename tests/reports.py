@@ -18,6 +18,7 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
     endings.RunEnding: "run-ending",
     endings.AnswerKept: "run-ending",
     endings.BatchEnding: "batch-ending",
+    endings.BatchReport: "batch-report",
     endings.CaseList: "case-list",
     endings.ChatEnding: "chat-ending",
     endings.BuildEnding: "build-ending",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nodes.errors import InternalError, RunOpsError, UsageError
 from nodes.values import Json
+from runtime import events
 from runtime.batch import flaky, planning
 from runtime.batch import policy as policies
 from runtime.cli import batch_summary, console, foreground, foreground_run, signals, values
@@ -35,6 +36,7 @@ class Batch:
     policy: policies.Policy = dataclasses.field(default_factory=policies.Policy)
     plain: bool = False  # true if one file was named: its output is printed as it is
     reporters: Sequence[reporters.Reporter] = ()
+    listeners: Sequence[reporters.CaseListener] = ()
     key: str | None = None  # the run's key, only for one file: if a run has it, that run is resumed
     allow_changed: bool = False  # true if a resumed run uses its current file
     arguments: Sequence[str] = ()  # the command line, for messages that repeat it
@@ -118,6 +120,7 @@ class Batch:
         self._case_over(outcome)
 
     def _case_over(self, outcome: results.Outcome) -> None:
+        outcome.over = True
         self.policy.note(outcome)
         outcome.differed = flaky.differed(outcome, self.here.reader)
         self._note_report()
@@ -131,7 +134,10 @@ class Batch:
             ended = run.follow(
                 front,
                 lambda listener: carrier.begin(
-                    prepared, key=self.key, allow_changed=self.allow_changed, listener=listener
+                    prepared,
+                    key=self.key,
+                    allow_changed=self.allow_changed,
+                    listener=self._heard(outcome.case, listener),
                 ),
             )
         except RunOpsError as error:
@@ -153,6 +159,16 @@ class Batch:
         if not self.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if self.plain else {outcome.case.id: ended.output}
             console.result(facts.result_text(output))
+
+    def _heard(self, case: results.Case, listener: events.Listener) -> events.Listener:
+        """Return a listener that tells all others, too."""
+
+        def hear(event: events.Event) -> None:
+            listener(event)
+            for each in self.listeners:
+                each.event(case, event.as_json())
+
+        return hear if self.listeners else listener
 
     def _refuse(self) -> int:
         """Print the errors; a mistake of a file that several others use is printed once."""

@@ -13,6 +13,11 @@ from runtime.display import escapes
 from runtime.report import endings
 
 JunitFlag = Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")]
+HtmlFlag = Annotated[Path | None, flags.option("--html FILE", "Write one HTML page of all runs there.")]
+ReportFlag = Annotated[
+    Path | None, flags.option("--report FILE", "Write all of it there as JSON, for `runops report merge` and programs.")
+]
+EventsFlag = Annotated[Path | None, flags.option("--events FILE", "Write what happens there, as JSON lines.")]
 AnnotationsFlag = Annotated[
     Literal["on", "off"] | None,
     flags.option(
@@ -21,8 +26,12 @@ AnnotationsFlag = Annotated[
 ]
 
 
-def files(*, junit: Path | None) -> list[writing.ReportFile]:
-    found = [("--junit", junit, writing.as_junit)]
+def files(*, junit: Path | None, html: Path | None, report: Path | None) -> list[writing.ReportFile]:
+    found = [
+        ("--junit", junit, writing.as_junit),
+        ("--html", html, writing.as_html),
+        ("--report", report, writing.as_json),
+    ]
     return [writing.ReportFile(flag, file, render) for flag, file, render in found if file is not None]
 
 

@@ -378,7 +378,7 @@ def of_verify(record: VerifyRecord, runs: list[tuple[RunEnded | None, str | None
 
 def of_batch(found: results.Results, code: int) -> BatchEnding:
     shard = shard_of(found.shard)
-    runs = [_of_case(each) for each in found.outcomes]
+    runs = [of_case(each) for each in found.outcomes]
     return BatchEnding(exit=code, started=found.started, shard=shard, selected=[*found.selected], runs=runs)
 
 
@@ -386,7 +386,7 @@ def shard_of(shard: results.Shard | None) -> ShardReport | None:
     return ShardReport(number=shard.number, of=shard.of) if shard is not None else None
 
 
-def _of_case(outcome: results.Outcome) -> CaseRecord:
+def of_case(outcome: results.Outcome) -> CaseRecord:
     facts = _facts(outcome.ended, outcome.run, outcome.state, outcome.exit)
     if outcome.error is not None:
         facts["error"] = outcome.error.as_json()

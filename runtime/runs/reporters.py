@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from nodes.values import Json
 from runtime.runs import results
 from runtime.secrets import masking
 
@@ -14,4 +15,10 @@ class Reporter(Protocol):
 
         All that it writes is masked with ``masker``. Raises UsageError ``report-not-written``.
         """
+        ...
+
+
+class CaseListener(Protocol):
+    def event(self, case: results.Case, event: dict[str, Json]) -> None:
+        """Hear of an event of a run of ``case`` at once, as ``runtime.events`` has it in JSON. Never raises."""
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -21,10 +20,6 @@ State = Literal[
 ]
 """``skipped``: it was not begun. ``begun``: it started, and its outcome is not known yet. ``flaky``: it passed, after a run of it had
 failed. ``error``: it could not start, so there is no run."""
-
-
-def now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -86,6 +81,7 @@ class Outcome:
     """Sentences for a person: it was not retried, or the process of a run of it died."""
     differed: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
     """Of a flaky case: the differences between its last two runs, as in reports."""
+    over: bool = False  # true once no further run of it begins
 
     def begin(self) -> CaseRun:
         self.runs.append(CaseRun(now()))

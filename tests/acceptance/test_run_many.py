@@ -13,7 +13,7 @@ import pytest
 import yaml
 from junitparser import xunit2
 
-from tests import counted
+from tests import counted, reports
 from tests.command import Project
 from tests.site import Answer, Request, serve
 
@@ -151,6 +151,9 @@ def test_everything_is_checked_before_the_first_run(project: Project) -> None:
         (["flows", "-i", "n=@torn.json"], "input-file-invalid", "torn.json:1:2"),
         (["flows", "--junit", "in.yaml/report.xml"], "report-not-written", "--junit"),
         (["flows", "--junit", "flows"], "report-not-written", "--junit"),
+        (["flows", "--html", "flows"], "report-not-written", "--html"),
+        (["flows", "--report", "in.yaml/r.json"], "report-not-written", "--report"),
+        (["flows", "--events", "flows"], "report-not-written", "--events"),
     ],
 )
 def test_unusable_arguments_end_before_the_first_run(
@@ -299,3 +302,36 @@ def test_github_gets_annotations_and_a_summary(project: Project) -> None:
         f"error file={project.folder.name}/flows/bad.yaml,line=3,col=19"
     ]
     assert "::" not in project.here("run", "flows", "--json", "--annotations", "off").stderr
+
+
+def test_the_whole_report_and_the_events_agree(project: Project) -> None:
+    """`--report` has all that `--json` prints, and the steps of each run; `--events` tells the same cases, and `--html` names each."""
+    done = project.here(
+        *("run", "flows", "--json", "--report", "out/r.json", "--events", "out/e.jsonl", "--html", "out/h.html")
+    )
+    printed = json.loads(done.stdout)
+    report = json.loads((project.folder / "out/r.json").read_text())
+    reports.check("batch-report", report)
+    assert {name: report[name] for name in printed} == printed
+    assert [*report["details"]] == [run["run"] for run in printed["runs"]]
+    failed = report["details"][printed["runs"][2]["run"]]
+    assert (failed["state"], failed["steps"][0]["status"]) == ("failed", "error")
+    assert failed["place"].endswith("flows/more/break.yaml:3:5")
+    lines = [json.loads(line) for line in (project.folder / "out/e.jsonl").read_text().splitlines()]
+    for each in lines:
+        reports.check("batch-event", each)
+    assert [each["outcome"] for each in lines if each["event"] == "case-ended"] == printed["runs"]
+    assert lines[-1]["exit"] == 1
+    page = (project.folder / "out/h.html").read_text()
+    assert all(run["file"] in page for run in printed["runs"])
+
+
+def test_what_a_run_did_differently_since_it_passed_is_reported(project: Project) -> None:
+    """A case that did not pass is compared with its last run that passed, if it had one."""
+    project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "1 // 1"))
+    assert project.here("run", "flows/add.yaml", "-q").returncode == 0
+    project.write("flows/add.yaml", ADD.replace("inputs.n + 1", "1 // 0"))
+    assert project.here("run", "flows/add.yaml", "-q", "--report", "r.json").returncode == 1
+    (case,) = json.loads((project.folder / "r.json").read_text())["runs"]
+    assert case["green"] == project.runs()[0]["id"]
+    assert {"status", "error"} <= {each["what"] for each in case["since_green"]}

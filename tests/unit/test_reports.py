@@ -111,6 +111,10 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         printed("run", "shares.yaml", "--json", "--quiet", code=1),
         printed("run", "shares.yaml", "-i", "by=five", "--json", code=2),
     ],
+    "batch-report": lambda home, printed: [
+        printed("run", "shares.yaml", "--quiet", "--report", str(home / "r.json"), code=1)
+        + (home / "r.json").read_text()
+    ],
     "case-list": lambda _home, printed: [
         printed("run", "shares.yaml", "--quiet", code=1) + printed("run", "shares.yaml", "--list", "--json"),
         printed("run", "none.yaml", "--list", "--shard", "1/1", "--json", code=2),
@@ -223,7 +227,7 @@ def test_each_schema_is_a_schema_and_each_report_has_one(printed: Callable[..., 
     assert printed("schema") == printed("schema", "--of", "workflow")
     assert (
         set(reports.NAMES.values())
-        == {*get_args(schemas.Name)} - {"workflow", "agent", "chat-event", "chat-line"}
+        == {*get_args(schemas.Name)} - {"workflow", "agent", "batch-event", "chat-event", "chat-line"}
         == set(EXAMPLES)
     )
     assert set(reports.NAMES) == set(_below(parts.Printed))

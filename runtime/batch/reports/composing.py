@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from nodes.errors import RunOpsError
 from runtime.log.store import store as log_store
-from runtime.report import differences, endings, of_run, said
+from runtime.report import differences, endings, of_run, pictures
 from runtime.report.models import RunReport
-from runtime.report.parts import DifferenceReport, FileReport, Model
+from runtime.report.parts import DifferenceReport, Model
 from runtime.runs import results
 from runtime.secrets import masking
 from runtime.workspace import run_index
 
-PICTURES = 16 << 20  # most bytes of pictures in a report; those of cases that did not pass come first
+PICTURES = 16 << 20  # most characters of pictures in a report; those of cases that did not pass come first
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -29,7 +29,7 @@ class Composer:
         self._store = store
         self._whole = whole
         self._details: dict[tuple[str, int], RunReport | None] = {}  # by run, and number of its processes
-        self._pictures: dict[str, bytes | None] = {}
+        self._pictures: dict[tuple[str, str], dict[str, str]] = {}  # by run, and time of its last entry
         self._greens: dict[str, RunReport | None] = {}
         self._differing: dict[tuple[str, str, str], list[DifferenceReport]] = {}
 
@@ -38,8 +38,8 @@ class Composer:
         ending = masked(endings.of_batch(found, code), masker)
         details = {run: each for run, each in self._of_runs(found, masker) if each is not None}
         runs = [self._compared(each, details, masker) for each in ending.runs]
-        pictures = self._pictures_of(runs, details) if self._whole else {}
-        facts: dict[str, Any] = {**dict(ending), "runs": runs, "details": details, "pictures": pictures}
+        shown = self._pictures_of(runs, details) if self._whole else {}
+        facts: dict[str, Any] = {**dict(ending), "runs": runs, "details": details, "pictures": shown}
         return endings.BatchReport(**facts)
 
     def _of_runs(self, found: results.Results, masker: masking.Masker) -> Iterator[tuple[str, RunReport | None]]:
@@ -97,39 +97,23 @@ class Composer:
         found: dict[str, str] = {}
         left = PICTURES
         for case in sorted(runs, key=lambda each: each.status == "passed"):
-            for run in dict.fromkeys(each.run for each in case.attempts):
-                for sha256, file in _shown(details.get(run or "")):
-                    data = self._picture(run or "", sha256, file)
-                    if data is not None and sha256 not in found and len(data) <= left:
-                        found[sha256] = base64.b64encode(data).decode()
+            for run in dict.fromkeys(each.run for each in case.attempts if each.run in details):
+                for sha256, data in self._pictures_of_run(details[run or ""]).items():
+                    if sha256 not in found and len(data) <= left:
+                        found[sha256] = data
                         left -= len(data)
         return dict(sorted(found.items()))
 
-    def _picture(self, run: str, sha256: str, file: str | None) -> bytes | None:
-        if sha256 not in self._pictures:
-            self._pictures[sha256] = None
-            with contextlib.suppress(RunOpsError, OSError):
-                self._pictures[sha256] = self._store.blob(sha256) if file is None else self._store.get_file(run, file)
-        return self._pictures[sha256]
+    def _pictures_of_run(self, report: RunReport) -> Mapping[str, str]:
+        key = (report.run, report.last)
+        if key not in self._pictures:
+            found = pictures.of_run(report, self._store)
+            self._pictures[key] = {sha256: base64.b64encode(data).decode() for sha256, data in found.items()}
+        return self._pictures[key]
 
 
 def _exits(found: results.Results) -> Iterator[int]:
     return (each.exit for each in found.outcomes if each.exit is not None)
-
-
-def _shown(report: RunReport | None) -> Iterator[tuple[str, str | None]]:
-    """Yield the pictures of a run: the SHA-256, and the name of the file; None for a picture that a model was shown."""
-    if report is None:
-        return
-    for each in report.evidence:
-        for file in (each.screenshot, *(frame.screenshot for frame in each.frames or ())):
-            if isinstance(file, FileReport):
-                yield file.sha256, file.name
-    for step in report.steps:
-        for attempt in step.attempts:
-            for line in attempt.thread:
-                if isinstance(line, said.ToolResultLine) and line.picture is not None:
-                    yield line.picture.blob.sha256, None
 
 
 def masked(model: AnyModel, masker: masking.Masker) -> AnyModel:

@@ -96,6 +96,16 @@ def as_junit(report: endings.BatchReport) -> bytes:
     return junit.document(report, attached)
 
 
+def as_html(report: endings.BatchReport) -> bytes:
+    from runtime.report import page  # most commands need none
+
+    return page.of_batch(report).encode(errors="backslashreplace")
+
+
+def as_json(report: endings.BatchReport) -> bytes:
+    return f"{report.as_json()}\n".encode()
+
+
 def attached(path: str) -> str | None:
     """Return the path of an existing file as a CI server finds it: in GitLab from the folder of the project, elsewhere absolute."""
     found = Path(path).absolute()

@@ -11,7 +11,7 @@ import typer
 from nodes.errors import UsageError
 from runtime.batch import cases, planning, selection, shards
 from runtime.batch import policy as policies
-from runtime.batch.reports import composing, writing
+from runtime.batch.reports import composing, event_lines, writing
 from runtime.cli import batch, case_list, flags, foreground_run, report_flags
 from runtime.cli import values as given_values
 from runtime.runs import collect
@@ -60,6 +60,9 @@ def run(
         float | None, flags.option("--run-timeout SECONDS", "Time limit of each run; the file may set a shorter one.")
     ] = None,
     junit: report_flags.JunitFlag = None,
+    html: report_flags.HtmlFlag = None,
+    report: report_flags.ReportFlag = None,
+    events: report_flags.EventsFlag = None,
     annotations: report_flags.AnnotationsFlag = None,
     key: Annotated[
         str | None, flags.option("--resume-if-exists KEY", "Resume the run with this key, or start it. Takes one file.")
@@ -125,10 +128,11 @@ def run(
         raise typer.Exit(case_list.show(plan, as_json=as_json))
     foreground_run.silence()
     reports = writing.Reports(
-        composing.Composer(here.reader, whole=False),
-        report_flags.files(junit=junit),
+        composing.Composer(here.reader, whole=html is not None or report is not None),
+        report_flags.files(junit=junit, html=html, report=report),
         report_flags.for_github(annotations),
     )
+    lines = [event_lines.EventLines(events)] if events is not None else []
     runs = batch.Batch(
         found,
         plan,
@@ -139,7 +143,8 @@ def run(
             retries=retries, max_failures=1 if fail_fast else max_failures, fail_on_flaky=fail_on_flaky
         ),
         plain=len(paths) == 1 and not paths[0].is_dir() and table is None,
-        reporters=[reports],
+        reporters=[reports, *lines],
+        listeners=lines,
         key=key,
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),

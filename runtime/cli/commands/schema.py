@@ -13,7 +13,7 @@ from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.language.agent_files import agent_schema
 from runtime.language.schema import DIALECT, Plain, tidied, workflow_schema
-from runtime.report import chat_events, differences, endings, models
+from runtime.report import batch_events, chat_events, differences, endings, models
 from runtime.system import regular_files
 
 Name = Literal[
@@ -24,6 +24,8 @@ Name = Literal[
     "run-diff",
     "run-ending",
     "batch-ending",
+    "batch-report",
+    "batch-event",
     "case-list",
     "chat-ending",
     "build-ending",
@@ -39,6 +41,8 @@ REPORTS: dict[Name, Any] = {
     "run-diff": differences.RunDiff,
     "run-ending": endings.RunEnding | endings.AnswerKept,
     "batch-ending": endings.BatchEnding,
+    "batch-report": endings.BatchReport,
+    "batch-event": batch_events.BatchEvent,
     "case-list": endings.CaseList,
     "chat-ending": endings.ChatEnding,
     "chat-event": chat_events.ChatEvent,
@@ -56,7 +60,7 @@ def schema(
     """Print the JSON Schema (draft 2020-12) of workflow files, or with `--of agent` of agent files, so that an editor can complete and check them.
 
     Most editors find it by a first line such as `# yaml-language-server: $schema=./runops.schema.json`. With `--of` it can also be the schema of JSON
-    output: of `show` (`run`, `session`), `diff` (`run-diff`), `resume` (`run-ending`), `run` (`batch-ending`, and `case-list` of `--list`), `chat`, `build`, `repair`, `verify`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
+    output: of `show` (`run`, `session`), `diff` (`run-diff`), `resume` (`run-ending`), `run` (`batch-ending`, and `case-list` of `--list`; `batch-report` and the lines `batch-event` of its files), `chat`, `build`, `repair`, `verify`; and of the lines of `chat --json-lines` (`chat-event`, `chat-line`).
     """
     text = escapes.as_json(schema_of(of), indent=2)
     if output is None:

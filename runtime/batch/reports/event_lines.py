@@ -1,0 +1,80 @@
+"""Writes what happens to the cases as JSON lines, each at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+from typing_extensions import override
+
+from nodes.values import Json
+from runtime.batch.reports.composing import masked
+from runtime.batch.reports.writing import not_written
+from runtime.report import batch_events, endings
+from runtime.runs import reporters, results
+from runtime.secrets import masking
+
+FLAG = "--events"
+
+
+class EventLines(reporters.Reporter, reporters.CaseListener):
+    """A new file. After a failed write it writes no more, and says so at the next update."""
+
+    def __init__(self, file: Path) -> None:
+        """Raises UsageError ``report-not-written``."""
+        self._path = file
+        self._masker = masking.Masker({})
+        self._begun = False
+        self._started: set[str] = set()
+        self._over: set[str] = set()
+        self._failed: OSError | None = None
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._file = file.open("w", encoding="utf-8")
+        except OSError as error:
+            raise not_written(FLAG, file, error) from None
+
+    @override
+    def update(self, results: results.Results, masker: masking.Masker) -> None:
+        self._masker = masker
+        ended = results.exit is not None
+        if not self._begun:
+            self._begun = True
+            cases = [each.case.id for each in results.outcomes]
+            shard = endings.shard_of(results.shard)
+            selected = [*results.selected]
+            self._write(batch_events.StartedEvent(case=None, at=_now(), shard=shard, selected=selected, cases=cases))
+        for each in results.outcomes:
+            if each.runs and each.case.id not in self._started:
+                self._start(each.case)
+            if (each.over or (ended and each.state != "skipped")) and each.case.id not in self._over:
+                self._over.add(each.case.id)
+                record = endings.of_case(each)
+                self._write(batch_events.CaseEndedEvent(case=each.case.id, at=_now(), outcome=record))
+        if results.exit is not None and not self._file.closed:
+            self._write(batch_events.EndedEvent(case=None, at=_now(), exit=results.exit))
+            self._file.close()
+        if self._failed is not None:
+            raise not_written(FLAG, self._path, self._failed)
+
+    @override
+    def event(self, case: results.Case, event: dict[str, Json]) -> None:
+        self._write(batch_events.of_run(case.id, _now(), event))
+
+    def _start(self, case: results.Case) -> None:
+        self._started.add(case.id)
+        about = {"file": str(case.file), "name": case.name, "row": case.row}
+        self._write(batch_events.CaseStartedEvent.model_validate({"case": case.id, "at": _now(), **about}))
+
+    def _write(self, line: batch_events.Line) -> None:
+        if self._failed is not None or self._file.closed:
+            return
+        try:
+            self._file.write(f"{masked(line, self._masker).line()}\n")
+            self._file.flush()
+        except OSError as error:
+            self._failed = error
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
