@@ -31,6 +31,7 @@ _OWN = {
     "resume": "Resume a run that was killed, interrupted, paused, or failed",
     "decide": "Tell a paused run whether its last side effect happened",
     "answer": "Answer what a paused run asks, and continue",
+    "report": "Join the reports of the shards of a command",
     "runs": "List the runs of this project",
     "show": "Show what a run did, step by step",
     "diff": "Compare two runs step by step",

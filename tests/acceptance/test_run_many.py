@@ -335,3 +335,32 @@ def test_what_a_run_did_differently_since_it_passed_is_reported(project: Project
     (case,) = json.loads((project.folder / "r.json").read_text())["runs"]
     assert case["green"] == project.runs()[0]["id"]
     assert {"status", "error"} <= {each["what"] for each in case["since_green"]}
+
+
+def test_joined_shards_are_the_whole_command(project: Project) -> None:
+    """`report merge` of all shards gives the cases, runs and exit code of a command without shards, in every form; without one of them it exits with 2, and names what is lost."""
+    for number in (1, 2, 3):
+        project.here("run", "flows", "-q", "--shard", f"{number}/3", "--report", f"s{number}.json")
+    project.here("run", "flows", "-q", "--report", "all.json")
+    done = project.here(
+        *("report", "merge", "s3.json", "s1.json", "s2.json", "--json"),
+        *("--report", "m.json", "--junit", "m.xml", "--html", "m.html"),
+    )
+    joined, whole = (json.loads((project.folder / name).read_text()) for name in ("m.json", "all.json"))
+    assert done.returncode == joined["exit"] == whole["exit"] == 1
+    assert {name: joined[name] for name in json.loads(done.stdout)} == json.loads(done.stdout)
+    for name in ("selected", "shard"):
+        assert joined[name] == whole[name]
+    facts = [
+        [(each["case"], each["status"], each["output"], each["place"]) for each in of["runs"]] for of in (joined, whole)
+    ]
+    assert facts[0] == facts[1]
+    assert [*sorted(joined["details"])] == [run["id"] for run in project.runs()[:4]]
+    assert junitparser.JUnitXml.fromfile(str(project.folder / "m.xml")).tests == 4
+    assert "flows/zero.yml" in (project.folder / "m.html").read_text()
+    assert "3 passed, 1 failed" in done.stderr
+    lost = project.here("report", "merge", "s1.json", "s2.json")
+    assert (lost.returncode, "shards-incomplete" in lost.stderr) == (2, True)
+    assert all(run["case"] in lost.stderr for run in json.loads((project.folder / "s3.json").read_text())["runs"])
+    for words in (["join", "s1.json"], ["merge"], ["merge", "none.json"]):
+        assert project.here("report", *words).returncode == 2

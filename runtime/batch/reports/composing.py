@@ -94,15 +94,9 @@ class Composer:
         return None
 
     def _pictures_of(self, runs: Iterable[endings.CaseRecord], details: Mapping[str, RunReport]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        left = PICTURES
-        for case in sorted(runs, key=lambda each: each.status == "passed"):
-            for run in dict.fromkeys(each.run for each in case.attempts if each.run in details):
-                for sha256, data in self._pictures_of_run(details[run or ""]).items():
-                    if sha256 not in found and len(data) <= left:
-                        found[sha256] = data
-                        left -= len(data)
-        return dict(sorted(found.items()))
+        ordered = sorted(runs, key=lambda each: each.status == "passed")
+        ids = dict.fromkeys(each.run for case in ordered for each in case.attempts if each.run in details)
+        return bounded(pair for run in ids for pair in self._pictures_of_run(details[run or ""]).items())
 
     def _pictures_of_run(self, report: RunReport) -> Mapping[str, str]:
         key = (report.run, report.last)
@@ -110,6 +104,17 @@ class Composer:
             found = pictures.of_run(report, self._store)
             self._pictures[key] = {sha256: base64.b64encode(data).decode() for sha256, data in found.items()}
         return self._pictures[key]
+
+
+def bounded(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return those of the pictures, by SHA-256, that a report has room for, the first ones first."""
+    found: dict[str, str] = {}
+    left = PICTURES
+    for sha256, data in shown:
+        if sha256 not in found and len(data) <= left:
+            found[sha256] = data
+            left -= len(data)
+    return dict(sorted(found.items()))
 
 
 def _exits(found: results.Results) -> Iterator[int]:

@@ -30,7 +30,7 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
         self._failed: OSError | None = None
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._file = file.open("w", encoding="utf-8")
+            self._file = file.open("wb", buffering=0)
         except OSError as error:
             raise not_written(FLAG, file, error) from None
 
@@ -70,10 +70,10 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
         if self._failed is not None or self._file.closed:
             return
         try:
-            self._file.write(f"{masked(line, self._masker).line()}\n")
-            self._file.flush()
+            self._file.write(f"{masked(line, self._masker).line()}\n".encode())
         except OSError as error:
             self._failed = error
+            self._file.close()
 
 
 def _now() -> str:

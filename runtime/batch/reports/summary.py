@@ -53,7 +53,7 @@ def of_batch(report: BatchReport, most: int = MOST) -> str:
 
 def _parts(report: BatchReport) -> Iterator[str]:
     """Yield the summary in parts, each of which may be the last."""
-    yield f"## {_head(report)}\n"
+    yield f"## {head(report)}\n"
     yield from _table(report)
     yield ""
     for case in report.runs:
@@ -63,7 +63,7 @@ def _parts(report: BatchReport) -> Iterator[str]:
         yield f"Cost: {costs.render(ledger.together(spent))}\n"
 
 
-def _head(report: BatchReport) -> str:
+def head(report: BatchReport) -> str:
     tally = Counter(each.status for each in report.runs)
     counts = [f"{number} {MARKS[state].partition(' ')[2]}" for state in MARKS if (number := tally[state])]
     shard = f", shard {report.shard.number} of {report.shard.of}" if report.shard is not None else ""
