@@ -29,6 +29,8 @@ HOMES = {
     "retry": "nodes/README.md#retry",
     "confirm": "nodes/README.md#confirm",
     "input": "workflow-language.md#inputs",
+    "test": "workflow-language.md#tests",
+    "expected": "workflow-language.md#tests",
     "browser": "browser.md#options",
     "overlay": "browser.md#overlays",
 }

@@ -45,7 +45,7 @@ class LentPage:
         self._secrets = secrets
 
     async def open(self) -> Session:
-        """Raises UsageError ``page-differs`` if the file needs another browser."""
+        """Raises UsageError ``page-lacks`` if the file needs another browser."""
         context = self._page.context
         engine = cast("Engine", context.browser.browser_type.name if context.browser is not None else "chromium")
         made_with = playwright_internals.context_options(context)
@@ -140,7 +140,7 @@ class RouteGuard:
 
 
 def _demand(wanted: BrowserOptions, made_with: Any, engine: Engine) -> None:
-    """Refuse a file whose own options the context lacks. Raises UsageError ``page-differs``."""
+    """Refuse a file whose own options the context lacks. Raises UsageError ``page-lacks``."""
     own_options = wanted.model_fields_set
     if "engine" in own_options and wanted.engine != engine:
         raise _differs("engine", f"the page is of {engine}", f"run pytest with `--browser {wanted.engine}`")
@@ -160,7 +160,7 @@ def _demand(wanted: BrowserOptions, made_with: Any, engine: Engine) -> None:
 
 def _differs(option: str, why: str, fix: str) -> UsageError:
     return UsageError(
-        "page-differs", f"the file needs `{option}` of `browser`, and {why}", fix=f"{fix}; or leave it out of the file"
+        "page-lacks", f"the file needs `{option}` of `browser`, and {why}", fix=f"{fix}; or leave it out of the file"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nodes.errors import AuthorError, UsageError
 from nodes.values import Json
 from runtime.browser import port
-from runtime.language import callees
+from runtime.language.inputs import mismatch
 
 if TYPE_CHECKING:
     from runtime.language import workflow
@@ -37,7 +37,7 @@ class Program:
         """Return the inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-mismatch`` for a wrong kind."""
         file = self.loaded.callees[group]
         for name, value in given.items():
-            if wrong := callees.mismatch(file.workflow.inputs[name], value):
+            if wrong := mismatch(file.workflow.inputs[name], value):
                 raise AuthorError(
                     "value-mismatch",
                     f"`with.{name}` {wrong}",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nodes import errors
 from nodes.group import Group
-from nodes.template import OPENING, kind_of
+from nodes.template import OPENING
 from nodes.values import Json
 from runtime.language import inputs, yaml_text
 from runtime.language.checks.declarations import names_in
@@ -138,7 +138,7 @@ class Calls:
             if declared is None:
                 fix = errors.did_you_mean(name, callee.inputs, f"it has {', '.join(callee.inputs) or 'none'}")
                 self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", fix, at=[name])
-            elif not (isinstance(value, str) and OPENING in value) and (wrong := mismatch(declared, value)):
+            elif not (isinstance(value, str) and OPENING in value) and (wrong := inputs.mismatch(declared, value)):
                 fix = "values are not converted here: write it in that type"
                 self.report(unit, "with", "wrong-type", f"`{name}` {wrong}", fix, at=[name])
         missing = [f"`{name}`" for name, each in callee.inputs.items() if each.required and name not in given]
@@ -163,10 +163,3 @@ class Calls:
             needs = f"{file} needs the secret{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             field = "secrets" if "secrets" in unit.data else "use"
             self.report(unit, field, "missing-secret", needs, f"write `secrets: [{', '.join(callee.secrets)}]`")
-
-
-def mismatch(declared: inputs.Input, value: Json) -> str | None:
-    """Describe why an input cannot take a value; None if it can. Null is valid if it is the default."""
-    if inputs.fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
-        return None
-    return f"must be {inputs.WORDS[declared.type]}, and is {kind_of(value)}"

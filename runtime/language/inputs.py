@@ -58,6 +58,13 @@ def fits(value: Json, kind: Kind) -> bool:
     return isinstance(value, wanted)
 
 
+def mismatch(declared: Input, value: Json) -> str | None:
+    """Describe why an input cannot take a value; None if it can. Null is valid if it is the default."""
+    if fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
+        return None
+    return f"must be {WORDS[declared.type]}, and is {kind_of(value)}"
+
+
 def typed(values: Mapping[str, Json]) -> str:
     """Return inputs as command-line options, each after a space; empty if there are none."""
     pairs = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in values.items()]

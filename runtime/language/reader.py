@@ -100,6 +100,8 @@ class _Reading:
             parsed = workflow.Workflow.model_validate(anatomy.clean)
         except ValidationError as error:
             problems += model_errors.explain(error, anatomy, document)
+        if parsed is not None:
+            problems += declarations.check_tests(parsed, document)
         templates = _compiled(anatomy, document, problems)
         problems += names.check(anatomy, templates, document)
         problems += origins.check(anatomy, document)

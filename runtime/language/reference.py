@@ -24,7 +24,7 @@ from nodes.targets import Target
 from nodes.template import Ref
 from nodes.values import Json
 from runtime.browser import options
-from runtime.language import inputs, workflow
+from runtime.language import examples, inputs, workflow
 from runtime.language.expressions import builtins, filters
 
 PARTS: dict[str, type[Part]] = {
@@ -36,6 +36,8 @@ PARTS: dict[str, type[Part]] = {
     "confirm": Confirm,
     "file": workflow.Workflow,
     "input": inputs.Input,
+    "test": examples.WorkflowTest,
+    "expected": examples.Expected,
     "browser": options.BrowserOptions,
     "overlay": options.Overlay,
 }

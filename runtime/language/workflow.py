@@ -21,6 +21,7 @@ from nodes.values import Json
 from runtime.browser.options import BrowserOptions, Mode, Overlay
 from runtime.language import inputs, origins
 from runtime.language.diagnostics import Diagnostic, Mark
+from runtime.language.examples import WorkflowTest
 from runtime.language.expressions.references import Compiled
 from runtime.language.inputs import Input
 from runtime.language.yaml_text import Document, Path
@@ -72,6 +73,8 @@ class Workflow(Part):
     """Steps and containers, in order."""
     output: JsonValue = None
     """Result of a run."""
+    tests: list[WorkflowTest] = Field(default_factory=list)
+    """Runs with given inputs, and how each must end: tests for ``pytest --runops``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -210,7 +213,7 @@ def does(loaded: Loaded) -> Json:
         mode="json",
         by_alias=True,
         exclude_defaults=True,
-        exclude={"name", "description", "tags", "rerun", "run_timeout", "nodes"},
+        exclude={"name", "description", "tags", "rerun", "run_timeout", "tests", "nodes"},
         warnings=False,
     )
     return {"head": head, "nodes": _tree(loaded.workflow.nodes)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,12 +13,31 @@ if TYPE_CHECKING:
 
 _USED = pytest.StashKey[bool]()
 
+PAGELESS = "_runops_pageless"  # attribute of a test's function, true if its workflow opens no page
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "collect the `tests` of workflow files"
+    parser.getgroup("runops", "RunOps").addoption("--runops", action="store_true", default=False, help=about)
+    parser.addini("runops", f"{about}, as --runops does", type="bool", default=False)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    config = parent.config
+    if file_path.suffix not in (".yaml", ".yml") or not (config.getoption("runops") or config.getini("runops")):
+        return None
+    from runtime.pytest_plugin import collecting
+
+    return collecting.collector(file_path, parent)
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # The page is made when the workflow needs one. Only what a test names before is repeated for each `--browser`.
-    if "run_workflow" in metafunc.fixturenames and "browser_name" not in metafunc.fixturenames:
-        metafunc.fixturenames.append("browser_name")
+    names = metafunc.fixturenames
+    pages = metafunc.config.pluginmanager.hasplugin("playwright") and not getattr(metafunc.function, PAGELESS, False)
+    if pages and "run_workflow" in names and "browser_name" not in names:
+        names.append("browser_name")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from nodes.base import Leaf
-from nodes.errors import RunOpsError
+from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import lent, origins, playwright_internals
@@ -77,7 +77,12 @@ class RunWorkflow:
         functions.check(loaded, here.settings.python_modules)
         usual = {name: value for name, value in self._inputs.items() if name in loaded.workflow.inputs}
         source = Layers({**self._secrets, **secrets}, here.secrets)
-        prepared = prepare.prepare(loaded, {**usual, **inputs}, source)
+        try:
+            prepared = prepare.prepare(loaded, {**usual, **inputs}, source)
+        except UsageError as error:
+            if error.code != "missing-input":
+                raise
+            raise error.replaced(fix="give it to the run, or to all workflows by the fixture `runops_inputs`") from None
         if not works_on_page(loaded):
             return _to_its_end(lambda heard: pages.work_apart(start_run.begin(prepared, here, heard)))
         options = start_run.browser_options(prepared)

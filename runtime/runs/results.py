@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,11 @@ State = Literal[
 ]
 """``skipped``: it was not begun. ``begun``: it started, and its outcome is not known yet. ``flaky``: it passed, after a run of it had
 failed. ``error``: it could not start, so there is no run."""
+
+
+def now() -> str:
+    """Return the time as reports show it: ISO 8601 UTC, to the second."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def worst(codes: Iterable[int]) -> int:

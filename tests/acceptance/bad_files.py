@@ -50,6 +50,11 @@ def whole(name: str, text: str | bytes, code: str, fix: str) -> BadFile:
     return BadFile(name, text, code, fix)
 
 
+def tested(name: str, tests: str, code: str, fix: str) -> BadFile:
+    """A file with these tests."""
+    return BadFile(name, f"{HEAD}  {GOTO}tests:\n{tests}\n", code, fix)
+
+
 def nodes(name: str, fragment: str, code: str, fix: str) -> BadFile:
     """Nodes of a file that is otherwise valid."""
     lines = "".join(f"  {line}\n" for line in fragment.strip("\n").split("\n"))
@@ -167,6 +172,13 @@ NODES = [
     nodes("two nodes of one id", GOTO + "- {id: «home, type: transform, expr: 1}", "duplicate-id", "line 7"),
     nodes("an item named as a node", "- {id: a, type: transform, expr: [1]}\n- {id: b, type: iterate, over: \"{{ a }}\", as: «a, nodes: [{id: c, type: transform, expr: 1}]}", "name-collision", "another name"),
     nodes("two branches of one name", "- {id: r, type: route, branches: [{name: x, when: true, nodes: [{id: a, type: transform, expr: 1}]}, {name: «x, when: true, nodes: [{id: b, type: transform, expr: 1}]}]}", "duplicate-branch", ""),
+    tested("two tests of one name", "- {name: a}\n- {name: «a}", "duplicate-test", ""),
+    tested("a test with an unknown input", "- {name: a, inputs: {«cuont: 1}}", "unknown-input", "`count`"),
+    tested("a test with an input of another type", "- {name: a, inputs: {count: «three}}", "wrong-type", "a whole number"),
+    tested("a reference in a test", '- {name: a, inputs: {count: «"{{ 1 }}"}}', "no-reference-here", "the value itself"),
+    tested("a test that passes with an error", "- {name: a, expect: «{error: timeout}}", "invalid", "status: failed"),
+    tested("a test that fails with an output", "- {name: a, expect: «{status: failed, output: 1}}", "invalid", "leave one"),
+    tested("a test whose name cannot be selected", "- {name: «'a::b'}", "invalid", "brackets"),
     nodes("an empty block", "- {id: g, type: group, nodes: «[]}", "invalid", "node"),
 ]  # fmt: skip
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from runtime.browser.chromium import find
+from tests import pages
 from tests.command import Project
+from tests.pages import ROOT
 from tests.shop_process import Shop
 
 CANARY = "canary-4711-password"
@@ -215,7 +218,13 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
         )
         (tmp_path / "conftest.py").write_text(CONFTEST)
         (tmp_path / "test_shop.py").write_text(TESTS)
+        for block in pages.blocks(ROOT / "docs/pytest.md"):
+            if block.file:
+                file = tmp_path / "page" / block.file
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block.text.replace("http://127.0.0.1:8765", shop.url))
         code, output = tests.run("-n", "2", "--tracing", "on", "-rA")
+    assert "PASSED page/test_orders.py::test_an_open_order_can_be_paid" in output, output
     passed = set(re.findall(r"PASSED test_shop\.py::(\w+)", output))
     failed = {"test_fails", "test_hides", "test_hides_when_it_fails", "test_lacks_a_secret", "test_has_other_options"}
     failed |= {"test_is_mistaken"}
@@ -229,15 +238,112 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
     assert re.search(r"look     runops show \w+ --at pay", text)
     assert "Traceback" not in text
     assert ".py" not in text.split("Captured")[0]
-    assert "page-differs" in part(output, "test_has_other_options")
+    assert "page-lacks" in part(output, "test_has_other_options")
     assert "secret-missing" in part(output, "test_lacks_a_secret")
     assert "did you mean `words`?" in part(output, "test_is_mistaken")
     assert "During handling" not in output
     assert "[hidden]" in part(output, "test_hides_when_it_fails")
     assert CANARY not in output
-    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 11
+    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 12
     traces = [*(tmp_path / "test-results").rglob("*.zip")]
     assert len(traces) >= 8
     for trace in traces:
         with zipfile.ZipFile(trace) as content:
             assert not any(CANARY.encode() in content.read(name) for name in content.namelist()), trace
+
+
+COUNTED = """\
+version: 1
+inputs: {words: {type: list}, least: {type: integer, default: 0}}
+nodes:
+  - {id: count, type: transform, expr: "{{ inputs.words | length }}", verify: [{expr: "{{ inputs.words | length >= inputs.least }}"}]}
+output: "{{ count }}"
+tests:
+  - name: counts two words
+    inputs: {words: [a, b]}
+    expect: {output: 2}
+  - name: counts wrongly
+    inputs: {words: [a, b]}
+    expect: {output: 3}
+  - name: fails as it should
+    inputs: {words: [], least: 1}
+    expect: {status: failed, error: verify-failed}
+  - name: fails otherwise
+    inputs: {words: [], least: 1}
+    expect: {status: failed, error: timeout}
+  - {name: fails, inputs: {words: [], least: 1}}
+  - {name: lacks an input}
+"""
+
+VISITED = """\
+version: 1
+inputs: {base_url: {type: string, default: "http://127.0.0.1:9"}}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: seen, type: browser_query, query: title}
+output: "{{ seen }}"
+tests:
+  - name: shows the page
+    expect: {output: Sign in – Corner Shop}
+"""
+
+INVALID = """\
+version: 1
+inputs: {words: {type: list}}
+nodes:
+  - {id: count, type: transform, expr: "{{ inputs.words | length }}"}
+tests:
+  - {name: one, inputs: {word: []}}
+"""
+
+
+def test_tests_of_workflow_files_are_collected_when_asked(tmp_path: Path) -> None:
+    """Each is an item with the name, the place and the expectation of the file; a file with mistakes shows them at their place."""
+    with Shop.start(tmp_path / "shop", orders=1, paid=0) as shop:
+        tests = Pytest(tmp_path, SHOP=shop.url)
+        tests.write(counted=COUNTED, visited=VISITED, invalid=INVALID, none=COUNTS, other="tests: [1]\n")
+        (tmp_path / "conftest.py").write_text(CONFTEST)
+        code, output = tests.run("--runops", "-n", "2", "--continue-on-collection-errors", "-rA", "--junitxml=out.xml")
+    ids = {*re.findall(r"^PASSED (flows/.*?)$", output, re.MULTILINE)}
+    assert ids == {
+        "flows/counted.yaml::counts two words",
+        "flows/counted.yaml::fails as it should",
+        "flows/visited.yaml::shows the page[chromium]",
+    }, output
+    assert code == 1
+    text = part(output, "counts wrongly")
+    assert "another output" in text
+    assert re.search(r"expected output  3\n  seen output +2\n", text)
+    assert "expected error  timeout" in part(output, "fails otherwise")
+    assert re.search(r"FAILED count .*\n(.*\n)*  at +flows/counted.yaml:4:5", part(output, "fails"))
+    assert "error[missing-input]" in part(output, "lacks an input")
+    assert "error[unknown-input]: the workflow has no input `word`\n --> flows/invalid.yaml:6:26" in output
+    assert "Traceback" not in output
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "out.xml").iter("testcase")}
+    assert cases["counts wrongly"].get("classname") == "flows.counted.yaml"
+
+
+def test_a_session_that_does_not_ask_pays_nothing(tmp_path: Path) -> None:
+    """Without the flag no workflow is collected, and nothing of RunOps is imported but the plugin itself; a test is selected by its name."""
+    tests = Pytest(tmp_path, SHOP="http://127.0.0.1:9")
+    tests.write(counted=COUNTED, invalid=INVALID)
+    (tmp_path / "test_alone.py").write_text(ALONE)
+    code, output = tests.run("-q")
+    assert (code, "1 passed" in output) == (0, True), output
+    tests.write(invalid=COUNTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nrunops = true\n")
+    code, output = tests.run("-p", "no:playwright", "-v", "flows/counted.yaml::counts two words")
+    assert (code, "flows/counted.yaml::counts two words PASSED" in output) == (0, True), output
+    tests.write(visited=VISITED)
+    code, output = tests.run("-p", "no:playwright", "-k", "shows")
+    assert "error[pytest-playwright-missing]" in output
+
+
+ALONE = """\
+import sys
+
+
+def test_alone():
+    loaded = {name for name in sys.modules if name.partition(".")[0] in ("runtime", "nodes", "director", "pydantic")}
+    assert loaded == {"runtime", "runtime.pytest_plugin", "runtime.pytest_plugin.plugin"}
+"""

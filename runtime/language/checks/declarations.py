@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from nodes.base import Leaf
 from nodes.browser_action import BrowserAction, Click, Goto
@@ -15,10 +16,15 @@ from nodes.iterate import WAYS, Iterate
 from nodes.route import OTHERWISE, Route
 from nodes.tabs import MAIN
 from nodes.values import Json
+from runtime.language import inputs
 from runtime.language.diagnostics import Diagnostic
+from runtime.language.expressions.references import holds_reference
 from runtime.language.expressions.sandbox import RESERVED
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document, Path
+
+if TYPE_CHECKING:
+    from runtime.language.workflow import Workflow
 
 ALWAYS = ("inputs", "secrets", "vars", "run")  # names defined everywhere
 TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED  # names that no node and no item may have
@@ -204,6 +210,32 @@ def check_tabs(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
             path = anatomy.written((*unit.path, field))
             message, fix = f"`{field}` does not belong in a `confirm`", "it works in a separate, fresh tab"
             problems.append(document.problem("not-in-confirm", message, path, fix))
+    return problems
+
+
+def check_tests(workflow: Workflow, document: Document) -> list[Diagnostic]:
+    """Report tests with the same name, and with inputs that the workflow does not have or that do not fit."""
+    problems: list[Diagnostic] = []
+    names: set[str] = set()
+    for index, each in enumerate(workflow.tests):
+        path: Path = ("tests", index)
+        if each.name in names:
+            message = f"there are two tests named `{each.name}`"
+            problems.append(document.problem("duplicate-test", message, (*path, "name")))
+        names.add(each.name)
+        for name, value in each.inputs.items():
+            at = (*path, "inputs", name)
+            declared = workflow.inputs.get(name)
+            if declared is None:
+                fix = did_you_mean(name, workflow.inputs, f"it has {', '.join(workflow.inputs) or 'none'}")
+                message = f"the workflow has no input `{name}`"
+                problems.append(document.problem("unknown-input", message, at, fix, key=True))
+            elif (
+                not (isinstance(value, str) and holds_reference(value))
+                and (wrong := inputs.mismatch(declared, value)) is not None
+            ):
+                fix = "values are not converted here: write it in that type"
+                problems.append(document.problem("wrong-type", f"`{name}` {wrong}", at, fix))
     return problems
 
 
