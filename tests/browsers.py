@@ -54,7 +54,9 @@ async def opened(
 def connection(browser: Session) -> devtools_connection.Connection:
     """Our own connection to the Chromium of a session."""
     assert isinstance(browser._guard, origin_guard.Guard)
-    return browser._guard._connection
+    found = browser._guard._connection
+    assert isinstance(found, devtools_connection.Connection)
+    return found
 
 
 def downloads(browser: Session) -> DownloadManager:
