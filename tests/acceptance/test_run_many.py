@@ -235,7 +235,7 @@ def test_an_interruption_ends_the_current_run_and_starts_no_other(project: Proje
 
 
 def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None:
-    """After a kill the report marks the current run as an error and later ones as skipped, never as passed."""
+    """After a kill each report is whole, and marks the current run as one without an end and later ones as skipped, never as passed."""
     project.write("open.yaml", OPEN)
     project.environment["RUNOPS_LINGER"] = "0"
     with serve() as site:
@@ -246,11 +246,21 @@ def test_a_killed_process_leaves_a_report_that_says_so(project: Project) -> None
 
         site.answer("/slow", kill)
         arguments = ["run", "flows/add.yaml", "open.yaml", "flows/zero.yml", "-i", f"site={site.origin}"]
-        with project.start(*arguments, "--junit", "r.xml") as process:
+        reported = ("--junit", "r.xml", "--report", "r.json", "--html", "r.html", "--events", "e.jsonl")
+        with project.start(*arguments, *reported) as process:
             process.communicate(timeout=60)
     report = junitparser.JUnitXml.fromfile(str(project.folder / "r.xml"))
     kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
     assert kinds == [[], [("Error", "no-end")], [("Skipped", None)]]
+    whole = json.loads((project.folder / "r.json").read_text())
+    reports.check("batch-report", whole)
+    assert [each["status"] for each in whole["runs"]] == ["passed", "begun", "skipped"]
+    assert [*whole["details"]] == [whole["runs"][0]["run"]]
+    assert (project.folder / "r.html").read_text().rstrip().endswith("</html>")
+    told = [json.loads(line)["event"] for line in (project.folder / "e.jsonl").read_text().splitlines()]
+    assert (told.count("case-started"), told.count("case-ended"), told.count("ended")) == (2, 1, 0)
+    joined = project.here("report", "merge", "r.json")
+    assert (joined.returncode, joined.stderr.splitlines()[0][:29]) == (130, "RunOps: 1 passed, 1 no end, 1")
 
 
 def test_files_of_one_command_share_one_browser(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from runtime.workspace import run_index
 
 PICTURES = 16 << 20  # most characters of pictures in a report; those of cases that did not pass come first
 
+INTERRUPTED = 130  # the exit code of a command that has not ended: its process may be killed
+
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
@@ -34,7 +36,7 @@ class Composer:
         self._differing: dict[tuple[str, str, str], list[DifferenceReport]] = {}
 
     def compose(self, found: results.Results, masker: masking.Masker) -> endings.BatchReport:
-        code = found.exit if found.exit is not None else results.worst(_exits(found))
+        code = found.exit if found.exit is not None else results.worst([INTERRUPTED, *_exits(found)])
         ending = masked(endings.of_batch(found, code), masker)
         details = {run: each for run, each in self._of_runs(found, masker) if each is not None}
         runs = [self._compared(each, details, masker) for each in ending.runs]
