@@ -15,16 +15,15 @@ class CaseList {
 
   draw(route) {
     this.route = route;
-    this.search = el("input", { type: "search", placeholder: "Filter", "aria-label": "Filter cases by name, path, tag or error", oninput: () => this.filter({ text: this.search.value }) });
-    this.search.value = route.text;
+    this.search = el("input", { type: "search", placeholder: "Filter", "aria-label": "Filter cases by name, path, tag or error", oninput: () => move({ text: this.search.value }) });
     this.chips = el("div", { class: "chips", role: "group", "aria-label": "Outcomes" });
     this.rows = el("tbody", {});
     this.note = el("p", { class: "note", role: "status" });
-    const sort = el("select", { "aria-label": "Order", onchange: () => this.filter({ sort: sort.value }) },
-      Object.entries(SORTS).map(([name, text]) => el("option", { value: name, selected: name === route.sort }, text)));
+    this.sort = el("select", { "aria-label": "Order", onchange: () => move({ sort: this.sort.value }) },
+      Object.entries(SORTS).map(([name, text]) => el("option", { value: name }, text)));
     this.element = el("main", { id: "page", class: "cases" },
       el("header", { class: "head" }, el("h1", {}, report.title), el("p", { class: "about" }, this.about().map((each) => span("dim", each)))),
-      el("div", { class: "tools" }, this.search, this.chips, sort),
+      el("div", { class: "tools" }, this.search, this.chips, this.sort),
       el("table", { class: "list" }, el("thead", {}, el("tr", {}, ["Outcome", "Case", "File", "Time", ...(this.costs ? ["Cost"] : [])].map((each) => el("th", { scope: "col" }, each)))), this.rows),
       this.note);
     this.update();
@@ -37,15 +36,12 @@ class CaseList {
     return present([report.started, `${duration(seconds)} of runs`, report.shard, elsewhere]);
   }
 
-  filter(change) {
-    this.route = { ...this.route, ...change };
-    this.update();
-    location.replace(this.address());
-  }
-
-  /** Take a new address if it is the one that the list shows. */
+  /** Show other cases of the list. */
   follow(route) {
-    return route.view === "cases" && writeRoute(route) === this.address();
+    if (route.view !== "cases") return false;
+    this.route = route;
+    this.update();
+    return true;
   }
 
   enter(before) {
@@ -55,6 +51,8 @@ class CaseList {
   }
 
   update() {
+    if (this.search.value !== this.route.text) this.search.value = this.route.text;
+    this.sort.value = this.route.sort;
     this.drawChips();
     const shown = this.shown();
     this.rows.replaceChildren(...shown.map((number) => this.row(report.cases[number], number)));
@@ -70,10 +68,10 @@ class CaseList {
     const toggled = (name) => (status.includes(name) ? status.filter((each) => each !== name) : [...status, name]);
     const lives = report.cases.filter((each) => each.live).length;
     this.chips.replaceChildren(...present([
-      chip("all", !status.length && !live, () => this.filter({ status: [], live: false }), span("", "all ", el("b", {}, report.cases.length))),
+      chip("all", !status.length && !live, () => move({ status: [], live: false }), span("", "all ", el("b", {}, report.cases.length))),
       ...ORDER.filter((name) => counts.has(name)).map((name) =>
-        chip(name, status.includes(name), () => this.filter({ status: toggled(name) }), span("", outcome(name), " ", el("b", {}, counts.get(name))))),
-      lives ? chip("live", live, () => this.filter({ live: !live }), span("", "live model ", el("b", {}, lives))) : null,
+        chip(name, status.includes(name), () => move({ status: toggled(name) }), span("", outcome(name), " ", el("b", {}, counts.get(name))))),
+      lives ? chip("live", live, () => move({ live: !live }), span("", "live model ", el("b", {}, lives))) : null,
     ]));
     if (focused) this.chips.querySelector(`[data-status="${focused}"]`)?.focus();
   }
@@ -141,7 +139,7 @@ class CaseList {
         else this.focus(number);
       },
       "/": () => this.search.focus(),
-      Escape: () => { this.filter({ status: [], text: "", live: false }); this.search.value = ""; },
+      Escape: () => { move({ status: [], text: "", live: false }); },
     };
   }
 }

@@ -1,10 +1,12 @@
 const report = JSON.parse(document.getElementById("report").textContent);
 const list = new CaseList();
 let view = null;
+let current = null;
+let writing = 0;
 
-/** Draw what the address says; within a view the view itself does. */
-function draw() {
-  const route = readRoute();
+/** Show a place; within a view the view itself does. */
+function show(route) {
+  current = route;
   if (view && view.follow(route)) return;
   const before = view;
   view = route.view === "cases" ? list.draw(route) : new CaseView(route);
@@ -13,9 +15,33 @@ function draw() {
   if (before) view.enter(before);
 }
 
+/** Open a place, as a new entry of the browser's history. */
+function visit(route) {
+  writeAddress();
+  show(route);
+  location.hash = writeRoute(route);
+}
+
+/** Move within a place. The address follows when the reader rests: browsers refuse to change it very often. */
+function move(change) {
+  show({ ...current, ...change });
+  clearTimeout(writing);
+  writing = setTimeout(writeAddress, 100);
+}
+
+function writeAddress() {
+  clearTimeout(writing);
+  if (location.hash !== writeRoute(current)) history.replaceState(null, "", writeRoute(current));
+}
+
+function readAddress() {
+  clearTimeout(writing);
+  if (location.hash !== writeRoute(current)) show(readRoute());
+}
+
 setTheme(THEMES.includes(keptTheme()) ? keptTheme() : "auto");
 document.body.prepend(el("div", { class: "corner" },
   button("Theme", nextTheme, { title: "Key t" }), button("Keys", help, { title: "Key ?" }), el("span", { id: "said", role: "status" })));
-addEventListener("hashchange", draw);
+addEventListener("hashchange", readAddress);
 addEventListener("keydown", pressed);
-draw();
+show(readRoute());

@@ -1,4 +1,4 @@
-/** The state of the page is its address: `#cases?…`, or `#case/CASE/RUN/TAB/STEP`. */
+/** What is shown is in the address: `#cases?…`, or `#case/CASE/RUN/TAB/STEP`. */
 const TABS = ["steps", "timeline", "conversation", "evidence", "differences"];
 
 function readRoute() {
@@ -52,14 +52,4 @@ function decoded(text) {
 function splitOnce(text, mark) {
   const at = text.indexOf(mark);
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
-}
-
-/** Open a place: as a new entry of the browser's history. */
-function visit(route) {
-  location.hash = writeRoute(route);
-}
-
-/** Move within a place: in the same entry of the browser's history. */
-function move(change) {
-  location.replace(writeRoute({ ...readRoute(), ...change }));
 }

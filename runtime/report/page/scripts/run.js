@@ -161,7 +161,7 @@ class CaseView {
     move({ tab: "steps", step: path });
   }
 
-  /** Take a new address if it is one within this view. */
+  /** Show another tab or step of the same run. */
   follow(route) {
     if (route.view !== "case" || route.case !== this.route.case || route.run !== this.route.run) return false;
     const before = this.route;
@@ -204,8 +204,8 @@ class CaseView {
       Enter: tree((each) => each.forward()), ArrowRight: tree((each) => each.forward()),
       ArrowLeft: tree((each) => each.back()),
       f: () => this.nextFailure(),
-      Escape: () => { if (report.cases.length > 1) location.hash = list.address(); },
-      "/": () => { if (report.cases.length > 1) { location.hash = list.address(); list.wantsFilter = true; } },
+      Escape: () => { if (report.cases.length > 1) visit(list.route); },
+      "/": () => { if (report.cases.length > 1) { list.wantsFilter = true; visit(list.route); } },
       ...Object.fromEntries(this.names.map((name, number) => [String(number + 1), () => move({ tab: name })])),
     };
   }
