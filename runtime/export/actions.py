@@ -14,7 +14,7 @@ from nodes.values import Json
 from runtime.export import expressions
 from runtime.export.code import NotCarried
 from runtime.export.layout import STEP, quoted
-from runtime.export.step import Body, Step, Value, milliseconds, pair, spot, string
+from runtime.export.step import Body, Step, Value, amount, milliseconds, pair, spot, string
 
 
 def _goto(body: Body, node: navigation.Goto) -> Value:
@@ -61,8 +61,10 @@ def _uncheck(body: Body, node: fields.Uncheck) -> Value:
 
 def _select(body: Body, node: fields.Select) -> Value:
     step = Step(body, node)
-    step.act(node.target, step.call("select_option", step.of(node.value)))
-    return step.of(node.value if isinstance(node.value, list) else [node.value])
+    many = [string(step, each) for each in node.value] if isinstance(node.value, list) else []
+    options = f"[{', '.join(many)}]" if isinstance(node.value, list) else step.of(node.value)
+    step.act(node.target, step.call("select_option", options))
+    return options if isinstance(node.value, list) else f"[{options}]"
 
 
 def _type(body: Body, node: fields.Type) -> Value:
@@ -146,7 +148,7 @@ def _drag(body: Body, node: mouse.Drag) -> Value:
         step.act(node.target, step.call("drag_to", step.find(node.to), *more))
     elif node.by is not None and node.from_at is None:
         drag_by = body.need("drag_by")
-        body.line(f"{drag_by}({step.find(node.target)}, {step.of(node.by.x)}, {step.of(node.by.y)})")
+        body.line(f"{drag_by}({step.find(node.target)}, {amount(step, node.by.x)}, {amount(step, node.by.y)})")
     elif node.from_at is not None and node.path is not None:
         places = ", ".join(pair(step, each) for each in (node.from_at, *node.path))
         body.line(f"{body.need('move_pressed')}({step.find(node.target)}, [{places}])")
@@ -168,7 +170,7 @@ def _wheel(body: Body, node: mouse.Wheel) -> Value:
         raise NotCarried("a wheel with keys held down")
     if node.target is not None:
         step.act(node.target, step.call("hover", *step.stroke(hold=False)))
-    body.line(f"{step.page}.mouse.wheel({step.of(node.by.x)}, {step.of(node.by.y)})")
+    body.line(f"{step.page}.mouse.wheel({amount(step, node.by.x)}, {amount(step, node.by.y)})")
     return None
 
 
@@ -187,6 +189,8 @@ def _scroll(body: Body, node: mouse.Scroll) -> Value:
 
 def _dialog(body: Body, node: navigation.Dialog) -> Value:
     """Read the text of a dialog that ``expect_dialog`` has prepared to answer."""
+    if node.id not in body.answered:
+        raise NotCarried("it is not directly after the step that opens the dialog")
     step = Step(body, node)
     said = body.local("said")
     contains = f", {string(step, node.text)}" if node.text is not None else ""
@@ -201,6 +205,7 @@ def expect_dialog(body: Body, node: navigation.Dialog) -> None:
     accept = f"accept={node.answer == 'accept'}"
     arguments = ", ".join([step.page, accept, *more])
     body.line(f"{body.local('said')} = {body.need('answer_dialog')}({arguments})")
+    body.answered.add(node.id)
 
 
 def _open_tab(body: Body, node: navigation.OpenTab) -> Value:
@@ -244,7 +249,7 @@ def _upload(body: Body, node: files.Upload) -> Value:
 
 def _path(step: Step, file: str) -> str:
     if isinstance(file, Template):
-        return step.of(file)
+        return f'{step.of(file)}["path"]' if step.body.is_file(file) else step.of(file)
     step.body.need("Path")
     return f"Path(__file__).parent / {quoted(file)}"
 

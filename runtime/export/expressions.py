@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime.export.code import Chain, Code, Each, Names, NotCarried, escaped, is_atom, keys, literal_piece, singular
 from runtime.export.filters import ON_LISTS, ON_VALUES
 from runtime.export.layout import literal, quoted
-from runtime.language.expressions import references
+from runtime.language.expressions import builtins, references
 from runtime.language.expressions.names_read import chain_of
 
 _SIGNS: dict[type[nodes.Expr], str] = {
@@ -62,7 +62,7 @@ class Translation:
         pieces = compiled.pieces
         if compiled.exact:
             return self.code(compiled.trees[0])
-        return self.formatted([each if isinstance(each, str) else self.code(each) for each in pieces], pieces)
+        return self.formatted([each if isinstance(each, str) else self._shown(each) for each in pieces], pieces)
 
     def formatted(self, codes: list[str], pieces: list[str | nodes.Expr]) -> str:
         plain = "".join(each for each in pieces if isinstance(each, str))
@@ -73,7 +73,7 @@ class Translation:
             if isinstance(piece, str):
                 body += escaped(piece, mark).replace("{", "{{").replace("}", "}}")
                 continue
-            if (mark in code and other in code) or "\\" in code:
+            if (mark in code and other in code) or "\\" in code or code.startswith("{"):
                 return self._joined(codes, pieces)
             body += f"{{{code.replace(mark, other)}}}"
         return f"f{mark}{body}{mark}"
@@ -124,9 +124,6 @@ class Translation:
                 return self._compare(tree)
             case nodes.CondExpr():
                 return self._choice(tree)
-            case nodes.Concat():
-                texts = [self._string(each) for each in tree.nodes]
-                return self.formatted(texts, [literal_piece(each) for each in tree.nodes])
             case nodes.Not():
                 return self._not(tree.node)
             case nodes.Neg():
@@ -140,8 +137,15 @@ class Translation:
             case _:
                 raise NotCarried(f"the expression `{type(tree).__name__}`")
 
-    def _string(self, tree: nodes.Expr) -> str:
-        return tree.value if isinstance(tree, nodes.Const) and isinstance(tree.value, str) else self.code(tree)
+    def _concatenated(self, parts: list[nodes.Expr]) -> str:
+        pieces = [literal_piece(each) for each in parts]
+        return self.formatted([each if isinstance(each, str) else self._shown(each) for each in pieces], pieces)
+
+    def _shown(self, tree: nodes.Expr) -> str:
+        """Return the code of a value within a text, where true and false are written as in JSON."""
+        code = self.code(tree)
+        is_truth = isinstance(tree, nodes.Compare | nodes.Test | nodes.Not)
+        return f"str({code}).lower()" if is_truth else code
 
     def _chain(self, chain: Chain) -> str:
         code, rest = self._names.read(chain)
@@ -243,6 +247,8 @@ class Translation:
     def _filter(self, tree: nodes.Filter) -> Code:
         if tree.node is None:
             raise NotCarried("a filter without a value")
+        if tree.name == builtins.CONCATENATE and isinstance(tree.node, nodes.List):
+            return self._concatenated(tree.node.items)
         given: dict[str, nodes.Expr] = {str(each.key): each.value for each in tree.kwargs}
         if tree.name in ("default", "d"):
             return self._default(tree.node, tree.args, given)
@@ -260,6 +266,8 @@ class Translation:
         also_empty = len(args) > 1 or "boolean" in given
         chain, _places, rest = chain_of(tree)
         if not chain or rest:
+            if not also_empty:
+                raise NotCarried("`default` of a computed value")
             return f"{self._operand(tree)} or {other}"
         code, keys = self._names.read(chain)
         code += "".join(f"[{literal(key)}]" for key in keys[:-1])

@@ -25,6 +25,12 @@ def _length(to: Translation, value: Code, _args: list[nodes.Expr], _given: Given
     return f"len({to.plain(value)})"
 
 
+def _sum(to: Translation, value: Code, args: list[nodes.Expr], given: Given) -> str:
+    if len(args) > 1 or "start" in given:
+        raise NotCarried("the filter `sum` with a `start`")
+    return to.called("sum", to.attribute(value, args, given))
+
+
 def _joined(to: Translation, value: Code, args: list[nodes.Expr], given: Given) -> str:
     separator = to.argument(args, given, 0, "separator") or '""'
     each = to.attribute(value, args[1:], given)
@@ -33,12 +39,16 @@ def _joined(to: Translation, value: Code, args: list[nodes.Expr], given: Given) 
 
 
 def _sorted(to: Translation, value: Code, args: list[nodes.Expr], given: Given) -> str:
+    if len(args) > 1 or given.keys() - {"attribute", "reverse"}:
+        raise NotCarried("the filter `sort` with these arguments")
     more = ""
     if (wanted := given.get("attribute")) is not None:
-        more += f", key=lambda each: each{keys(wanted)}"
+        if not isinstance(wanted, nodes.Const) or "." in str(wanted.value):
+            raise NotCarried("the filter `sort` by a part of an attribute")
+        more += f", {quoted(str(wanted.value))}"
     if (turned := to.argument(args, given, 0, "reverse")) is not None:
         more += f", reverse={turned}"
-    return f"sorted({to.plain(value)}{more})"
+    return f"{to.need('ordered')}({to.plain(value)}{more})"
 
 
 def _extreme(name: str) -> OnList:
@@ -52,6 +62,8 @@ def _extreme(name: str) -> OnList:
 
 def _unique(to: Translation, value: Code, args: list[nodes.Expr], given: Given) -> str:
     wanted = given.get("attribute")
+    if args or given.keys() - {"attribute"} or (isinstance(wanted, nodes.Const) and "." in str(wanted.value)):
+        raise NotCarried("the filter `unique` with these arguments")
     more = f", {quoted(str(wanted.value))}" if isinstance(wanted, nodes.Const) else ""
     return f"{to.need('unique')}({to.plain(value)}{more})"
 
@@ -75,7 +87,7 @@ ON_LISTS: dict[str, OnList] = {
     "rejectattr": lambda to, value, args, _given: to.selected(value, args, attribute=True, negated=True),
     "select": lambda to, value, args, _given: to.selected(value, args, attribute=False, negated=False),
     "reject": lambda to, value, args, _given: to.selected(value, args, attribute=False, negated=True),
-    "sum": lambda to, value, args, given: to.called("sum", to.attribute(value, args, given)),
+    "sum": _sum,
     "join": _joined,
     "sort": _sorted,
     "min": _extreme("min"),
@@ -110,7 +122,7 @@ def _rounded(to: Translation, code: str, args: list[nodes.Expr], given: Given) -
 
 
 def _simple(code: str) -> OnValue:
-    """Translate a filter without arguments; ``code`` has the value in place of ``_``."""
+    """Translate a filter without arguments; ``code`` has the value in place of ``{}``."""
 
     def translate(to: Translation, value: str, args: list[nodes.Expr], given: Given) -> str:
         if args or given:
@@ -118,7 +130,7 @@ def _simple(code: str) -> OnValue:
         for module in ("json", "hashlib", "quote"):
             if re.search(rf"\b{module}\b", code):
                 to.need(module)
-        return code.replace("_", bare(value) if "(_" in code else value)
+        return code.replace("{}", bare(value) if "({}" in code else value)
 
     return translate
 
@@ -137,7 +149,11 @@ def _regex(to: Translation, code: str, args: list[nodes.Expr], given: Given) -> 
 
 def _regex_all(to: Translation, code: str, args: list[nodes.Expr], _given: Given) -> str:
     to.need("re")
-    return f"re.findall({to.pattern(args[0])}, {bare(code)})"
+    found = f"re.findall({to.pattern(args[0])}, {bare(code)})"
+    pattern = args[0].value if isinstance(args[0], nodes.Const) else None
+    if not isinstance(pattern, str):
+        raise NotCarried("a computed pattern of `regex_all`")
+    return f"[list(groups) for groups in {found}]" if re.compile(pattern).groups > 1 else found
 
 
 def _regex_replace(to: Translation, code: str, args: list[nodes.Expr], _given: Given) -> str:
@@ -191,17 +207,17 @@ ON_VALUES: dict[str, OnValue] = {
     "center": _method("center", most=1),
     "replace": _replaced,
     "round": _rounded,
-    "abs": _simple("abs(_)"),
-    "int": _simple("int(_)"),
-    "float": _simple("float(_)"),
-    "string": _simple("str(_)"),
-    "keys": _simple("list(_)"),
-    "values": _simple("list(_.values())"),
-    "items": _simple("[list(pair) for pair in _.items()]"),
-    "json": _simple("json.dumps(_, ensure_ascii=False)"),
-    "from_json": _simple("json.loads(_)"),
-    "urlencode": _simple("quote(_)"),
-    "wordcount": _simple("len(_.split())"),
+    "abs": _simple("abs({})"),
+    "int": _simple("int({})"),
+    "float": _simple("float({})"),
+    "string": _simple("str({})"),
+    "keys": _simple("list({})"),
+    "values": _simple("list({}.values())"),
+    "items": _simple("[list(pair) for pair in {}.items()]"),
+    "json": _simple("json.dumps({}, ensure_ascii=False)"),
+    "from_json": _simple("json.loads({})"),
+    "urlencode": _simple("quote({})"),
+    "wordcount": _simple("len({}.split())"),
     "number": _number,
     "regex": _regex,
     "regex_all": _regex_all,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 from nodes.base import Leaf, Node
 from nodes.browser_action import files, navigation, sessions
 from nodes.browser_query import reads, rows
+from nodes.context import Context
 from nodes.group import Group
 from nodes.handle import Handle
 from nodes.iterate import Iterate
@@ -18,9 +20,9 @@ from nodes.template import Template
 from nodes.values import Json
 from runtime.export import expressions, layout, leaves
 from runtime.export.code import NotCarried
-from runtime.export.variables import Key, Known, Loop, Variables, snake
+from runtime.export.variables import Key, Known, Loop, Variables, safe, snake
 from runtime.language.expressions import references
-from runtime.language.workflow import Loaded, plain
+from runtime.language.workflow import Loaded, below, plain
 
 _CHECKING = reads.Text | reads.Value | reads.Attribute | reads.State | rows.Table | navigation.Dialog | files.Download
 """Steps whose value cannot be had if the page is not as it should be."""
@@ -31,7 +33,10 @@ class File(Protocol):
 
     def need(self, name: str) -> str: ...
     def lost(self, place: str, what: str) -> None: ...
-    def stub(self, node: Leaf, name: str, parameters: list[str], why: str) -> None: ...
+    def stub(self, node: Leaf, name: str, parameters: list[str], why: str) -> str:
+        """Write a function for a step that is left out; return its name."""
+        ...
+
     def function(self, loaded: Loaded) -> str:
         """Return the name of the function that does the steps of a used file."""
         ...
@@ -45,6 +50,8 @@ class Function(Variables):
         self.depth = 1
         self.tab = "page"
         self.lines: list[str] = []
+        self.answered: set[str] = set()
+        """The ids of the steps whose dialog is answered by then."""
         self._file, self._where = file, where
 
     def need(self, helper: str) -> str:
@@ -100,17 +107,27 @@ class Function(Variables):
         for number, node in enumerate(nodes):
             following = nodes[number + 1] if number + 1 < len(nodes) else None
             if isinstance(following, navigation.Dialog):
-                leaves.expect_dialog(self, following)
+                # The step itself says what of it is not carried over.
+                with contextlib.suppress(NotCarried):
+                    leaves.expect_dialog(self, following)
             last = result if number == len(nodes) - 1 else None
             if len(self.lines) > begin and (node.description or node.container or node.when is not None):
                 self.blank()
             self.node(node, last)
-        self._fill(begin)
 
-    def _fill(self, begin: int) -> None:
-        """Write ``pass`` into a block that has nothing but comments."""
+    @contextlib.contextmanager
+    def _indented(self) -> Generator[None]:
+        """Write the body of a compound statement; it needs one statement at least."""
+        begin = len(self.lines)
+        self.depth += 1
+        yield
         if not any(line.strip() and not line.strip().startswith("#") for line in self.lines[begin:]):
             self.line("pass")
+        self.depth -= 1
+
+    def _head(self, code: str) -> contextlib.AbstractContextManager[None]:
+        self.line(code)
+        return self._indented()
 
     def node(self, node: Node, result: Key | None = None) -> None:
         """Write a node; ``result`` is the variable of the container that has its value."""
@@ -120,25 +137,16 @@ class Function(Variables):
             self.comment(node.description)
         if conditional or isinstance(node, Route | Handle | Iterate):
             self.begin_none(node.id)
-        depth = self.depth
-        if node.when is not None:
-            self.line(f"if {self._condition(node)}:")
-            self.depth += 1
-        if conditional:
-            self.inside.append(node.id)
-        if node.on_error == "continue":
-            self.line("try:")
-            self.depth += 1
-        begin = len(self.lines)
-        self._kind(node, key, result if result is not None and self._wants(result) else None)
-        if self.depth > depth:
-            self._fill(begin)
-        if node.on_error == "continue":
-            self.depth -= 1
-            self._except_continue(node)
-        self.depth = depth
-        if conditional:
-            self.inside.pop()
+        with contextlib.ExitStack() as around:
+            if node.when is not None:
+                around.enter_context(self._head(f"if {self._condition(node)}:"))
+            if conditional:
+                self.inside.append(node.id)
+                around.callback(self.inside.pop)
+            if node.on_error == "continue":
+                around.callback(self._except_continue, node)
+                around.enter_context(self._head("try:"))
+            self._kind(node, key, result if result is not None and self._wants(result) else None)
 
     def _condition(self, node: Node) -> str:
         try:
@@ -156,15 +164,10 @@ class Function(Variables):
 
     def _except_continue(self, node: Node) -> None:
         key = ("error", node.id)
-        self.need("pytest")
-        self.line(f"except {self.need('FAILURES')}{' as error' if self._wants(key) else ''}:")
-        self.depth += 1
         self.defined.setdefault(key, tuple(self.inside))
-        if self._wants(key):
-            self.line(f'{self.name(key)} = {{"code": type(error).__name__, "message": str(error)}}')
-        else:
-            self.line("pass")
-        self.depth -= 1
+        with self._head(f"except {self.need('FAILURES')}{' as error' if self._wants(key) else ''}:"):
+            if self._wants(key):
+                self.line(f'{self.name(key)} = {{"code": type(error).__name__, "message": str(error)}}')
 
     def _kind(self, node: Node, key: Key, result: Key | None) -> None:
         if isinstance(node, Leaf):
@@ -172,6 +175,17 @@ class Function(Variables):
             return
         if result is not None:
             self.found.read.add(key)
+        before = len(self.lines), self.depth, list(self.inside), list(self.loops)
+        try:
+            self._container(node, key)
+        except NotCarried as error:
+            begin, self.depth, self.inside, self.loops = before
+            del self.lines[begin:]
+            self._without_block(node, key, str(error))
+        if result is not None and self._wants(key):
+            self._assign(result, self.name(key))
+
+    def _container(self, node: Node, key: Key) -> None:
         match node:
             case Group():
                 self._group(node, key)
@@ -182,31 +196,41 @@ class Function(Variables):
             case Handle():
                 self._handle(node, key)
             case _:
-                self.lost(node, f"the node type `{node.type}` of a plugin.")
-                self.line(f"{self.need('pytest')}.skip({layout.quoted(f'{node.id} was left out')})")
-                self._assign(key, "None")
-        if result is not None and self._wants(key):
-            self._assign(result, self.name(key))
+                raise NotCarried(f"the node type `{node.type}` of a plugin")
+
+    def _without_block(self, node: Node, key: Key, why: str) -> None:
+        """Skip the test at a container that is left out."""
+        self.comment(f"Left out: {node.id} ({why}).")
+        self._file.lost(f"{self._where}{node.id}", why)
+        self.line(f"{self.need('pytest')}.skip({layout.quoted(f'{node.id} was left out: {why}')})")
+        for each in (key, *(("id", inner.id) for inner in below(node))):
+            self._assign(each, "None")
 
     def _leaf(self, node: Leaf, key: Key, result: Key | None) -> None:
-        begin, depth = len(self.lines), self.depth
         read, outside = set(self.found.read), {name: set(keys) for name, keys in self.found.outside.items()}
         if node.confirm is not None:
             self.lost(node, "`confirm`, which asks the site after a crash whether this happened.")
         if node.retry is not None:
             self._retried(node, key, result)
             return
+        begin, depth, asked = len(self.lines), self.depth, False
         try:
             value = leaves.emit(self, node)
         except NotCarried as error:
             del self.lines[begin:]
             self.depth = depth
+            asked = isinstance(node, Context) and any(self._wants(("vars", each)) for each in (*node.ask, *node.set))
+            if asked:
+                self.found.read.add(key)
             value = self._stub(node, str(error), wanted=self._wants(key) or result is not None)
         checks = isinstance(node, _CHECKING)
         if len(self.lines) == begin and not (checks or self._wants(key) or result is not None):
             # Nothing is written, so nothing is read.
             self.found.read, self.found.outside = read, outside
         self._yield(key, result, value, checks=checks)
+        if asked and isinstance(node, Context) and self._wants(key):
+            for each in (*node.ask, *node.set):
+                self._assign(("vars", each), f"{self.name(key)}[{layout.quoted(each)}]")
 
     def _yield(self, key: Key, result: Key | None, value: str | None, *, checks: bool) -> None:
         """Write a step's value to the variables that want it; a reading that checks something is done in any case."""
@@ -224,22 +248,15 @@ class Function(Variables):
         assert retry is not None
         if retry.on is not None:
             self.comment(f"Here every error is retried, not only {', '.join(retry.on)}.")
-        self.line(f"for attempt in range({retry.attempts}):")
-        self.depth += 1
-        self.line("try:")
-        self.depth += 1
-        self._leaf(node.model_copy(update={"retry": None, "confirm": None}), key, result)
-        self.line("break")
-        self.depth -= 1
-        self.line(f"except {self.need('FAILURES')}:")
-        self.depth += 1
-        self.line(f"if attempt == {retry.attempts - 1}:")
-        self.depth += 1
-        self.line("raise")
-        self.depth -= 1
-        factor = f" * {retry.backoff:g}**attempt" if retry.backoff != 1 else ""
-        self.line(f"page.wait_for_timeout({round(retry.delay * 1000):_}{factor})")
-        self.depth -= 2
+        with self._head(f"for attempt in range({retry.attempts}):"):
+            with self._head("try:"):
+                self._leaf(node.model_copy(update={"retry": None, "confirm": None}), key, result)
+                self.line("break")
+            with self._head(f"except {self.need('FAILURES')}:"):
+                with self._head(f"if attempt == {retry.attempts - 1}:"):
+                    self.line("raise")
+                factor = f" * {retry.backoff:g}**attempt" if retry.backoff != 1 else ""
+                self.line(f"page.wait_for_timeout({round(retry.delay * 1000):_}{factor})")
 
     def _stub(self, node: Leaf, why: str, *, wanted: bool) -> str | None:
         """Write a call of a function that the person has to fill in; a reading that nothing needs is only named."""
@@ -250,7 +267,7 @@ class Function(Variables):
             return None
         parameters = self._parameters(node)
         name = f"do_{snake(node.id)}" if changes else f"get_{snake(node.id)}"
-        self._file.stub(node, name, ["page", *parameters], why)
+        name = self._file.stub(node, name, ["page", *parameters], why)
         call = f"{name}({', '.join(['page', *parameters])})"
         if wanted:
             return call
@@ -290,7 +307,7 @@ class Function(Variables):
             return
         callee = self._loaded.callees[node.id]
         name = self._file.function(callee)
-        given = [f"{snake(each)}={expressions.of(value, self)}" for each, value in (node.with_ or {}).items()]
+        given = [f"{safe(each)}={expressions.of(value, self)}" for each, value in (node.with_ or {}).items()]
         call = f"{name}({', '.join([self.tab, *given])})"
         if self._wants(key) and node.value is None:
             self._assign(key, call)
@@ -314,23 +331,20 @@ class Function(Variables):
             self.line("else:")
             self._branch(OTHERWISE, node.otherwise, taken, result)
         elif self._wants(taken) or (result is not None and self._wants(key)):
-            self.line("else:")
-            self.depth += 1
-            self._assign(taken, "None")
-            if result is not None:
-                self._assign(key, "None")
-            self.depth -= 1
+            with self._head("else:"):
+                self._assign(taken, "None")
+                if result is not None:
+                    self._assign(key, "None")
         self.inside.pop()
         self._value(node, key)
         self.blank()
 
     def _branch(self, name: str, nodes: list[Node], taken: Key, result: Key | None) -> None:
-        self.depth += 1
-        self.inside.pop()
-        self._assign(taken, layout.quoted(name))
-        self.inside.append(taken[1])
-        self.block(nodes, result)
-        self.depth -= 1
+        with self._indented():
+            self.inside.pop()
+            self._assign(taken, layout.quoted(name))
+            self.inside.append(taken[1])
+            self.block(nodes, result)
 
     def _handle(self, node: Handle, key: Key) -> None:
         self.defined.setdefault(key, tuple(self.inside))
@@ -339,47 +353,40 @@ class Function(Variables):
             self._file.lost(f"{self._where}{node.id}", "`on`: every error is caught")
         result = None if node.value is not None else key
         self.inside.append(node.id)
-        if node.finally_ is not None and node.attempts > 1:
-            self.line("try:")
-            self.depth += 1
-        if node.attempts > 1:
-            self.line(f"for attempt in range({node.attempts}):")
-            self.depth += 1
-        self.line("try:")
-        self.depth += 1
-        self.block(node.try_, result)
-        if node.attempts > 1:
-            self.line("break")
-        self.depth -= 1
-        if node.attempts > 1 or node.catch is not None:
-            self._catch(node, result)
-        self.depth -= node.attempts > 1
-        if node.finally_ is not None:
-            self.depth -= node.attempts > 1
-            self.line("finally:")
-            self.depth += 1
-            self.block(node.finally_)
-            self.depth -= 1
+        with contextlib.ExitStack() as around:
+            if node.finally_ is not None and node.attempts > 1:
+                around.callback(self._finally, node.finally_)
+                around.enter_context(self._head("try:"))
+            if node.attempts > 1:
+                around.enter_context(self._head(f"for attempt in range({node.attempts}):"))
+            with self._head("try:"):
+                self.block(node.try_, result)
+                if node.attempts > 1:
+                    self.line("break")
+            if node.attempts > 1 or node.catch is not None:
+                self._catch(node, result)
+            if node.finally_ is not None and node.attempts == 1:
+                self._finally(node.finally_)
         self.inside.pop()
         self._value(node, key)
         self.blank()
 
+    def _finally(self, nodes: list[Node]) -> None:
+        with self._head("finally:"):
+            self.block(nodes)
+
     def _catch(self, node: Handle, result: Key | None) -> None:
         head = len(self.lines)
-        self.line(f"except {self.need('FAILURES')} as error:")
-        self.depth += 1
-        if node.attempts > 1:
-            self.line(f"if attempt < {node.attempts - 1}:")
-            self.depth += 1
-            self.line("continue")
-            self.depth -= 1
-        if node.catch is None:
-            self.line("raise")
-        else:
-            before, self.error = self.error, "error"
-            self.block(node.catch, result)
-            self.error = before
-        self.depth -= 1
+        with self._head(f"except {self.need('FAILURES')} as error:"):
+            if node.attempts > 1:
+                with self._head(f"if attempt < {node.attempts - 1}:"):
+                    self.line("continue")
+            if node.catch is None:
+                self.line("raise")
+            else:
+                before, self.error = self.error, "error"
+                self.block(node.catch, result)
+                self.error = before
         body = "\n".join(line for line in self.lines[head + 1 :] if not line.lstrip().startswith("#"))
         if not re.search(r"\berror\b", body):
             self.lines[head] = self.lines[head].replace(" as error", "")
@@ -395,34 +402,37 @@ class Function(Variables):
         loop = self._loop(node)
         # A condition before an iteration reads what the one before it left.
         while_ = None if node.while_ is None else self._in(loop, node.while_)
-        begin = self.depth
-        self.line(self._head(node, loop))
-        self.loops.append(loop)
-        self.inside.append(node.id)
-        self.depth += 1
-        if while_ is not None:
-            self.line(f"if {_negated(while_)}:")
-            self.line(f"{layout.STEP}break")
-            self._limit(node, loop)
-        if node.each_error == "continue":
-            self.line("try:")
-            self.depth += 1
-        self._iteration(node, key)
-        if node.each_error == "continue":
-            self.depth -= 1
-            self._except_each(node, loop, failures)
+        with self._head(self._loop_head(node, loop)):
+            self.loops.append(loop)
+            self.inside.append(node.id)
+            if while_ is not None:
+                self._break_if(_negated(while_))
+                self._limit(node, loop)
+            if node.each_error == "continue":
+                with self._head("try:"):
+                    self._iteration(node, key)
+                self._except_each(node, loop, failures)
+            else:
+                self._iteration(node, key)
+            if node.until is not None:
+                self._break_if(expressions.of(node.until, self))
+            self.loops.pop()
+            self.inside.pop()
         if node.until is not None:
-            condition = expressions.of(node.until, self)
-            self.line(f"if {condition}:")
-            self.line(f"{layout.STEP}break")
-        self.depth = begin
-        self.loops.pop()
-        self.inside.pop()
-        if node.until is not None:
-            self.need("pytest")
-            self.line("else:")
-            self.line(f"{layout.STEP}pytest.fail({layout.quoted(f'{node.id}: not done after the last round')})")
+            with self._head("else:"):
+                self.line(self._too_many(node))
         self.blank()
+
+    def _break_if(self, condition: str) -> None:
+        with self._head(f"if {condition}:"):
+            self.line("break")
+
+    def _limit(self, node: Iterate, loop: Loop) -> None:
+        with self._head(f"if {loop.index} > {expressions.of(node.max, self)}:"):
+            self.line(self._too_many(node))
+
+    def _too_many(self, node: Iterate) -> str:
+        return f"{self.need('pytest')}.fail({layout.quoted(f'{node.id}: too many rounds')})"
 
     def _in(self, loop: Loop, value: Json) -> str:
         self.loops.append(loop)
@@ -448,7 +458,7 @@ class Function(Variables):
         outer = [loop.index for loop in self.loops]
         return next(name for name in ("index", *(f"index_{number}" for number in range(2, 99))) if name not in outer)
 
-    def _head(self, node: Iterate, loop: Loop) -> str:
+    def _loop_head(self, node: Iterate, loop: Loop) -> str:
         if node.over is None:
             most = (
                 f"{node.max}"
@@ -465,11 +475,6 @@ class Function(Variables):
             return f"for {loop.index}, {loop.item} in enumerate({loop.items}, start=1):"
         return f"for {loop.item} in {loop.items}:"
 
-    def _limit(self, node: Iterate, loop: Loop) -> None:
-        self.need("pytest")
-        self.line(f"if {loop.index} > {expressions.of(node.max, self)}:")
-        self.line(f"{layout.STEP}pytest.fail({layout.quoted(f'{node.id}: it would go on')})")
-
     def _iteration(self, node: Iterate, key: Key) -> None:
         wanted = self._wants(key)
         if not wanted or node.collect is not None:
@@ -481,15 +486,13 @@ class Function(Variables):
 
     def _except_each(self, node: Iterate, loop: Loop, failures: Key) -> None:
         wanted = self._wants(failures)
-        self.line(f"except {self.need('FAILURES')}{' as error' if wanted else ''}:")
-        self.depth += 1
-        if wanted:
-            self.found.read.add(("local", f"index of {node.id}"))
-            parts = f'"index": {loop.index}, "key": {loop.key or "None"}, "message": str(error)'
-            self.line(f"{self.name(failures)}.append({{{parts}}})")
-        else:
-            self.line("continue")
-        self.depth -= 1
+        with self._head(f"except {self.need('FAILURES')}{' as error' if wanted else ''}:"):
+            if wanted:
+                self.found.read.add(("local", f"index of {node.id}"))
+                parts = f'"index": {loop.index}, "key": {loop.key or "None"}, "message": str(error)'
+                self.line(f"{self.name(failures)}.append({{{parts}}})")
+            else:
+                self.line("continue")
 
 
 def _negated(condition: str) -> str:

@@ -96,21 +96,34 @@ def integer(text: str) -> int:
     assert isinstance(value, int), f"no whole number: {text!r}"
     return value
 ''',
+    "rank": '''
+def rank(item: Any, key: str | None = None) -> Any:
+    """Return what an item is sorted and compared by: texts without regard to case."""
+    value = item if key is None else item[key]
+    return value.lower() if isinstance(value, str) else value
+''',
+    "ordered": '''
+def ordered(
+    items: list[Any], key: str | None = None, reverse: bool = False
+) -> list[Any]:
+    """Return the items in the order of one key, or of their own."""
+    return sorted(items, key=lambda item: rank(item, key), reverse=reverse)
+''',
     "unique": '''
 def unique(items: list[Any], key: str | None = None) -> list[Any]:
     """Return the items without those that repeat an earlier one."""
     found: dict[Any, Any] = {}
     for item in items:
-        found.setdefault(item if key is None else item[key], item)
+        found.setdefault(rank(item, key), item)
     return list(found.values())
 ''',
     "groups": '''
 def groups(items: list[Any], key: str) -> list[dict[str, Any]]:
     """Return the items in groups by one key, in its order."""
     found: dict[Any, list[Any]] = {}
-    for item in sorted(items, key=lambda each: each[key]):
-        found.setdefault(item[key], []).append(item)
-    return [{"grouper": value, "list": alike} for value, alike in found.items()]
+    for item in sorted(items, key=lambda item: rank(item, key)):
+        found.setdefault(rank(item, key), []).append(item)
+    return [{"grouper": those[0][key], "list": those} for those in found.values()]
 ''',
     "first_match": '''
 def first_match(pattern: str, text: str, group: int | str = 0) -> str | None:

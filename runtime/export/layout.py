@@ -77,7 +77,7 @@ def docstring(depth: int, paragraphs: Sequence[str]) -> list[str]:
     for number, text in enumerate(texts):
         lines += [""] if number else []
         for line in text.splitlines():
-            room = WIDTH - len(indent) - (0 if lines else 3)
+            room = WIDTH - len(indent) - (0 if lines else 6)
             lines += [line] if line.startswith(" ") else _wrapped(line, room) or [""]
     first, *rest = lines
     return [f'{indent}"""{first}', *(f"{indent}{line}".rstrip() for line in rest), f'{indent}"""']
@@ -148,7 +148,7 @@ class _Layout:
         if isinstance(node, ast.GeneratorExp | ast.Tuple) or not (before.endswith("(") and after.startswith(")")):
             return flat
         # An opening bracket directly after a name or a bracket is that of a call.
-        called = before[:-1].rstrip()[-1:]
+        called = before[:-1][-1:]
         return flat if called and (called.isalnum() or called in "_])") else f"({flat})"
 
     def _broken(self, node: ast.AST, indent: str) -> str:
@@ -163,8 +163,8 @@ class _Layout:
             case ast.Dict(keys=keys, values=values):
                 lines = ""
                 for key, value in zip(keys, values, strict=True):
-                    name = self._flat(key) if key is not None else ""
-                    lines += f"\n{inner}{name}: {self._after(value, inner, len(name) + 2)},"
+                    name = "**" if key is None else f"{self._flat(key)}: "
+                    lines += f"\n{inner}{name}{self._after(value, inner, len(name))},"
                 return f"{{{lines}\n{indent}}}"
             case ast.ListComp():
                 return f"[\n{inner}{self._comprehension(node, inner)}\n{indent}]"

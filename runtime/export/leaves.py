@@ -10,7 +10,7 @@ from runtime.export.queries import QUERIES
 from runtime.export.step import Body, Value, check
 
 _OTHER = "it has no plain Playwright equivalent"
-_WHY = {
+WHY = {
     "cognition": "it asks a model",
     "agent": "a model does it",
     "ai_extract": "it asks a model",
@@ -19,6 +19,7 @@ _WHY = {
     "observation": "it is RunOps' own view of a page",
     "load_session": "signed-in states of RunOps are not carried over",
     "save_session": "signed-in states of RunOps are not carried over",
+    "select_text": "it selects text with the mouse",
     "copy": "the clipboard is the workflow's own",
 }
 
@@ -27,7 +28,7 @@ def emit(body: Body, node: Leaf) -> Value:
     """Write the statements of a step, and return the code of its value. Raises NotCarried before it writes any."""
     translate = ACTIONS.get(type(node)) or QUERIES.get(type(node))
     if translate is None:
-        raise NotCarried(_WHY.get(getattr(node, "action", None) or getattr(node, "query", None) or node.type, _OTHER))
+        raise NotCarried(WHY.get(getattr(node, "action", None) or getattr(node, "query", None) or node.type, _OTHER))
     value = translate(body, node)
     page = body.page_of(node.works_in)
     if node.verify and page != "page" and isinstance(node, mouse.Opener):

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from nodes.base import Leaf
 from nodes.browser_action import sessions
-from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser.options import BrowserOptions
+from runtime.browser.options import BrowserOptions, Overlay
 from runtime.export import expressions, helpers, layout, locators
 from runtime.export.code import NotCarried
 from runtime.export.function import Function
-from runtime.export.variables import Known, snake
+from runtime.export.variables import Known, safe, snake
 from runtime.language.inputs import Input
 from runtime.language.workflow import Loaded
 
@@ -52,6 +51,7 @@ class _File:
         self._loaded = loaded
         self._needs: set[str] = set()
         self._stubs: dict[str, list[str]] = {}
+        self._of_stub: dict[str, str] = {}  # the node that each stub is for
         self._functions: dict[Path, tuple[str, list[str]]] = {}
         self.lost_parts: list[Lost] = []
 
@@ -64,7 +64,10 @@ class _File:
     def lost(self, place: str, what: str) -> None:
         self.lost_parts.append(Lost(place, what.rstrip(".")))
 
-    def stub(self, node: Leaf, name: str, parameters: list[str], why: str) -> None:
+    def stub(self, node: Leaf, name: str, parameters: list[str], why: str) -> str:
+        used = f"{id(node)}"
+        numbered = (name, *(f"{name}_{number}" for number in range(2, 99)))
+        name = next(each for each in numbered if self._of_stub.setdefault(each, used) == used)
         instruction = getattr(node, "instruction", None) or getattr(node, "goal", None) or node.description
         texts = [f"Left out: {why}. Do it here, and return its value.", *([str(instruction)] if instruction else [])]
         head = layout.statement(0, f"def {name}({', '.join(parameters)}):")
@@ -73,10 +76,18 @@ class _File:
         fails = isinstance(node, sessions.LoadSession)
         code = f"raise AssertionError({reason})" if fails else f"{self.need('pytest')}.skip({reason})"
         self._stubs[name] = [*head, *layout.docstring(1, texts), *layout.statement(1, code)]
+        return name
+
+    def names(self) -> frozenset[str]:
+        """Return the names that the file has outside of functions."""
+        used = set(self._needs)
+        for each in self._needs & helpers.HELPERS.keys():
+            used |= helpers.needs(each)
+        return frozenset({*used, *self._stubs, *(name for name, _lines in self._functions.values()), "expect"})
 
     def function(self, loaded: Loaded) -> str:
         if loaded.path not in self._functions:
-            name = snake(loaded.path.stem)
+            name = safe(loaded.path.stem)
             taken = {each for each, _lines in self._functions.values()} | helpers.HELPERS.keys()
             while name in taken:
                 name += "_"
@@ -103,20 +114,25 @@ class _File:
             function = Function(self, loaded, known, where)
             function.begin_none("")
             for overlay in loaded.workflow.dismiss:
-                self._overlay(function, overlay.target, overlay.click)
+                self._overlay(function, overlay)
             function.block(loaded.workflow.nodes)
             output = self._output(function, loaded)
+            function.found.names = self.names()
             if function.found == known:
                 return function, output
             known = function.found
             del self.lost_parts[parts:]
             self._needs, self._stubs, self._functions = before
 
-    def _overlay(self, function: Function, target: Target, click: Target | None) -> None:
+    def _overlay(self, function: Function, overlay: Overlay) -> None:
         find = locators.Locators(function)
-        found = "".join(find.of("page", target))
-        closes = "".join(find.of("page", click)) if click is not None else found
-        function.line(f"page.add_locator_handler({found}, lambda: {closes}.click())")
+        try:
+            found = "".join([*find.of("page", overlay.target), ".first"])
+            click = "found.click()" if overlay.click is None else f"{''.join(find.of('page', overlay.click))}.click()"
+        except NotCarried as error:
+            self.lost("dismiss", str(error))
+        else:
+            function.line(f"page.add_locator_handler({found}, lambda found: {click})")
 
     def _output(self, function: Function, loaded: Loaded) -> str | None:
         """Return the code of the output, without the parts that are left out."""
@@ -146,6 +162,8 @@ class _File:
             function.line(f"output = {output}")
             function.line("print(json.dumps(output, ensure_ascii=False, indent=2))")
             body = function.lines
+        if not any(line.strip() and not line.strip().startswith("#") for line in body):
+            body = [*body, f"{layout.STEP}pass"]
         fixtures = ["page: Page", *(["tmp_path: Path"] if "tmp_path" in self._needs else [])]
         self.need("Page")
         if "tmp_path" in self._needs:
@@ -176,15 +194,15 @@ class _File:
         function, output = self._written(loaded, f"{name}/")
         parameters = ["page: Page"]
         for each, given in loaded.workflow.inputs.items():
-            parameters.append(f"{snake(each)}{_default(given)}")
+            parameters.append(f"{safe(each)}{_default(given)}")
         if len(parameters) > 1:
             parameters.insert(1, "*")
         self.need("Page")
         begin = [
             line
             for each in loaded.workflow.inputs
-            if ("input", each) in function.found.read and function.name(("input", each)) != snake(each)
-            for line in layout.statement(1, f"{function.name(('input', each))} = {snake(each)}")
+            if ("input", each) in function.found.read and function.name(("input", each)) != safe(each)
+            for line in layout.statement(1, f"{function.name(('input', each))} = {safe(each)}")
         ]
         begin += self._secrets(function, loaded)
         body = [*begin, *function.lines]
@@ -215,11 +233,7 @@ class _File:
         return layout.docstring(0, paragraphs)
 
     def _imports(self) -> list[str]:
-        used = set(self._needs)
-        for each in self._needs:
-            if each in helpers.HELPERS:
-                used |= helpers.needs(each)
-        used.add("expect")
+        used = self.names()
         standard = [line for name, line in helpers.IMPORTS.items() if name in used and name != "pytest"]
         plain = sorted(line for line in standard if line.startswith("import"))
         names = ", ".join(name for name in helpers.PLAYWRIGHT if name in used)
@@ -233,10 +247,7 @@ class _File:
         return [*lines, "", helpers.HELPERS["FAILURES"]] if "FAILURES" in self._needs else lines
 
     def _helpers(self) -> list[list[str]]:
-        used: set[str] = set()
-        for each in self._needs:
-            if each in helpers.HELPERS:
-                used |= helpers.needs(each)
+        used = self.names()
         return [text.strip().splitlines() for name, text in helpers.HELPERS.items() if name in used - {"FAILURES"}]
 
     def _options(self) -> list[str]:

@@ -121,11 +121,11 @@ def _table(body: Body, node: rows.Table) -> Value:
     if node.scroll is not None or node.next is not None:
         raise NotCarried("it reads a list that the page shows in parts (`scroll`, `next`)")
     step = Step(body, node)
+    around = step.reach(node.target, 60)
     if node.min:
         body.need("expect")
-        around = step.reach(node.target, 60)
         body.line(f'expect({around}.locator("tbody tr").nth({node.min - 1})).to_be_visible()')
-    read = f"{body.need('read_table')}({step.reach(node.target, 30)})"
+    read = f"{body.need('read_table')}({around})"
     if node.columns is None:
         return read
     parts: list[str] = []

@@ -21,6 +21,8 @@ class Body(Names, Protocol):
     depth: int
     tab: str
     """The variable of the current tab."""
+    answered: set[str]
+    """The ids of the steps whose dialog is answered by then."""
 
     def line(self, code: str) -> None: ...
     def local(self, name: str) -> str:
@@ -29,6 +31,10 @@ class Body(Names, Protocol):
 
     def is_text(self, value: Json) -> bool:
         """True if a reference surely has a text as its value."""
+        ...
+
+    def is_file(self, value: Json) -> bool:
+        """True if a reference has a file that a step has kept as its value."""
         ...
 
     def page_of(self, tab: str | None) -> str: ...
@@ -71,6 +77,7 @@ class Step:
         found = self.find(target)
         if len(STEP) * self.body.depth + len(found) + more <= WIDTH:
             return found
+        inner = None
         if target.within is not None and target.any_of is None:
             around = self.reach(target.within.model_copy(update={"frame": target.frame or target.within.frame}), WIDTH)
             inner = target.model_copy(update={"within": None, "frame": None})
@@ -78,8 +85,15 @@ class Step:
             if len(STEP) * self.body.depth + len(found) + more <= WIDTH:
                 return found
         variable = self.body.local(locators.variable_of(target))
-        self.body.line(f"{variable} = {found}")
+        self.assign(variable, locators.Locators(self.body).of(self.page, target) if inner is None else [found])
         return variable
+
+    def assign(self, variable: str, chain: list[str]) -> None:
+        """Write a variable with the element that a chain of calls finds, in several statements if one is too long."""
+        if len(chain) > 1 and len(STEP) * self.body.depth + len(f"{variable} = {''.join(chain)}") > WIDTH:
+            self.assign(variable, chain[:-1])
+            chain = [variable, chain[-1]]
+        self.body.line(f"{variable} = {''.join(chain)}")
 
     def call(self, name: str, *arguments: str) -> str:
         return f".{name}({', '.join([*arguments, *self.limit])})"
@@ -106,13 +120,17 @@ def milliseconds(step: Step, seconds: Json) -> str:
 def spot(step: Step, at: pointer.Spot) -> str:
     if at.is_relative:
         raise NotCarried("a place in percent of an element")
-    return f'{{"x": {step.of(at.x)}, "y": {step.of(at.y)}}}'
+    return f'{{"x": {amount(step, at.x)}, "y": {amount(step, at.y)}}}'
 
 
 def pair(step: Step, at: Any) -> str:
     if isinstance(at, pointer.Spot) and at.is_relative:
         raise NotCarried("a place in percent of an element")
-    return f"({step.of(at.x)}, {step.of(at.y)})"
+    return f"({amount(step, at.x)}, {amount(step, at.y)})"
+
+
+def amount(step: Step, number: Json) -> str:
+    return step.of(number) if isinstance(number, str) else f"{number:g}"
 
 
 def string(step: Step, value: Json) -> str:

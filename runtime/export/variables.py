@@ -7,6 +7,7 @@ import dataclasses
 import keyword
 import re
 
+from nodes.browser_action import files
 from nodes.browser_query import reads, rows
 from nodes.iterate import Iterate
 from nodes.template import Template
@@ -20,7 +21,7 @@ from runtime.language.workflow import Loaded
 Key = tuple[str, str]
 """A variable: its kind (``id``, ``input``, ``secret``, ``vars``, ``taken``, ``error``, ``failures``, ``local``) and its name in the workflow."""
 
-OUR_NAMES = {"page", "each", "item", "part", "text", "error", "attempt", "test", "index"}
+OUR_NAMES = {"page", "tmp_path", "each", "item", "part", "text", "error", "attempt", "test", "index"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Known:
     read: set[Key] = dataclasses.field(default_factory=set[Key])
     outside: dict[str, set[Key]] = dataclasses.field(default_factory=dict[str, set[Key]])
     """Variables that are read outside of the container, by its id, in which they may get no value."""
+    names: frozenset[str] = frozenset({*helpers.HELPERS, *helpers.IMPORTS, *helpers.PLAYWRIGHT})
+    """The names that the file has outside of functions."""
 
 
 class Variables:
@@ -132,10 +135,16 @@ class Variables:
 
     @property
     def _file_names(self) -> set[str]:
-        return OUR_NAMES | helpers.HELPERS.keys() | helpers.IMPORTS.keys() | set(helpers.PLAYWRIGHT) | {"tmp_path"}
+        return {*OUR_NAMES, *self._known.names, *(safe(each.path.stem) for each in self._loaded.callees.values())}
 
     def taken(self, name: str) -> bool:
         return name in self._names.values() or _reserved(name, self._file_names) or name in self._loaded.index
+
+    def is_file(self, value: Json) -> bool:
+        chain, _places, computed = chain_of(references.compile(str(value)).trees[0])
+        node = self._loaded.index[str(chain[0])][0] if chain and str(chain[0]) in self._loaded.index else None
+        kept = isinstance(node, files.Download | files.Screenshot | files.Pdf) or bool(getattr(node, "save_as", None))
+        return kept and len(chain) == 1 and not computed
 
     def is_text(self, value: Json) -> bool:
         """True if a reference surely has a text as its value."""
@@ -162,6 +171,12 @@ class Variables:
 def snake(name: str) -> str:
     """Return a name as Python writes those of variables."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
+
+
+def safe(name: str) -> str:
+    """Return a name as Python writes it, with a ``_`` if it is a word of Python or the name of a built-in function."""
+    found = snake(name)
+    return f"{found}_" if keyword.iskeyword(found) or hasattr(builtins, found) else found
 
 
 def _reserved(name: str, ours: set[str]) -> bool:

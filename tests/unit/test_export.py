@@ -1,0 +1,447 @@
+"""Workflows as plain Playwright tests: they read as if a person had written them, do the same, and say what they leave out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes import registry
+from nodes.base import Leaf
+from runtime.cli import app
+from runtime.export import actions, leaves, pytest_file, queries
+from runtime.language import callees, reader
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.workflow import Loaded
+from tests import exported, pages
+from tests.rig import Rig
+
+ROOT = Path(__file__).parents[2]
+
+HEAD = "version: 1\nname: Test\n"
+
+
+def export(text: str, **files: str) -> pytest_file.Exported:
+    return pytest_file.export(reader.parse(HEAD + text, "shop.yaml", callees.Texts(files)))
+
+
+def steps(text: str) -> str:
+    return exported.steps_of(export(text).text)
+
+
+SIGN_IN = """
+inputs:
+  base_url: {type: string, default: "http://shop.test"}
+  order: {type: string}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - id: submit
+    type: browser_action
+    action: click
+    target: {role: button, name: Sign in}
+    timeout: 5
+    verify: [{url: "**/orders"}, {text: Welcome, target: {css: h1}}]
+  - {id: total, type: browser_query, query: text, as: number, target: {css: td, within: {role: row, has_text: "{{ inputs.order }}"}}}
+output: {total: "{{ total }}"}
+"""
+
+AS_PYTHON = """
+    base_url = setting("base_url", "http://shop.test")
+    order = required("order", "string")
+    shop_password = os.environ["SHOP_PASSWORD"]
+
+    page.goto(f"{base_url}/login")
+    page.get_by_label("Password").fill(shop_password)
+    page.get_by_role("button", name="Sign in").click(timeout=5_000)
+    expect(page).to_have_url(re.compile(r"/orders([?#].*)?$"), timeout=5_000)
+    expect(page.locator("h1")).to_contain_text(
+        words("Welcome"), use_inner_text=True, timeout=5_000
+    )
+    row = containing(page.get_by_role("row"), order)
+    total = number(text_of(row.locator("td")))
+
+    output = {"total": total}
+    print(json.dumps(output, ensure_ascii=False, indent=2))
+"""
+
+
+def test_steps_become_statements() -> None:
+    """Inputs and secrets come from the environment; a rule becomes an expectation that waits as long as the step may take."""
+    assert steps(SIGN_IN) == AS_PYTHON.removeprefix("\n")
+
+
+BLOCKS = """
+inputs: {numbers: {type: list, default: [1, 2, 3, 10]}}
+nodes:
+  - id: each
+    type: iterate
+    description: Looks at each number.
+    over: "{{ inputs.numbers }}"
+    as: number
+    collect: {number: "{{ number }}", kind: "{{ kind }}", at: "{{ loop.index }}"}
+    nodes:
+      - id: kind
+        type: route
+        branches:
+          - {name: big, when: "{{ number > 5 }}", nodes: [{id: big, type: transform, expr: "big"}]}
+        otherwise: [{id: small, type: transform, expr: "small {{ number }}"}]
+  - {id: extra, type: transform, expr: "{{ 1 // 0 }}", on_error: continue}
+  - id: safe
+    type: handle
+    try: [{id: bad, type: transform, expr: "{{ 1 // 0 }}"}]
+    catch: [{id: instead, type: transform, expr: 7}]
+output: {each: "{{ each }}", extra: "{{ extra | default('none') }}", failed: "{{ run.errors.extra is defined }}", safe: "{{ safe }}"}
+"""
+
+BLOCKS_AS_PYTHON = """
+    numbers = setting("numbers", [1, 2, 3, 10])
+
+    # Looks at each number.
+    each_ = []
+    for index, number in enumerate(numbers, start=1):
+        if number > 5:
+            kind = "big"
+        else:
+            kind = f"small {number}"
+
+        each_.append({"number": number, "kind": kind, "at": index})
+
+    extra = None
+    extra_error = None
+    try:
+        extra = 1 // 0
+    except FAILURES as error:
+        extra_error = {"code": type(error).__name__, "message": str(error)}
+
+    try:
+        safe = 1 // 0
+    except FAILURES:
+        safe = 7
+
+    output = {
+        "each": each_,
+        "extra": "none" if extra is None else extra,
+        "failed": extra_error is not None,
+        "safe": safe,
+    }
+    print(json.dumps(output, ensure_ascii=False, indent=2))
+"""
+
+
+def test_blocks_become_blocks() -> None:
+    """A loop, a route, a tolerated error and a handle become the statements of Python for them."""
+    assert steps(BLOCKS) == BLOCKS_AS_PYTHON.removeprefix("\n")
+
+
+SAME = {
+    "blocks": BLOCKS,
+    "names of Python": """
+inputs: {open: {type: integer, default: 3}, list: {type: list, default: [1]}, total: {type: integer, default: 4}}
+nodes:
+  - {id: class, type: transform, expr: "{{ inputs.open + 1 }}"}
+  - {id: len, type: transform, expr: "{{ inputs.list | length }}"}
+  - {id: page, type: transform, expr: "{{ class * 2 }}"}
+  - {id: number, type: transform, expr: "{{ '5' | number }}"}
+  - {id: total, type: transform, expr: "{{ inputs.total }}"}
+  - {id: camelCase, type: transform, expr: 1}
+  - {id: camel_case, type: transform, expr: 2}
+  - {id: json, type: transform, expr: "{{ [1] | json }}"}
+  - {id: l, type: transform, expr: 5}
+output: ["{{ class }}", "{{ len }}", "{{ page }}", "{{ number }}", "{{ total }}", "{{ camelCase }}", "{{ camel_case }}", "{{ json }}", "{{ l }}"]
+""",
+    "loops in loops": """
+nodes:
+  - id: outer
+    type: iterate
+    over: [[1, 2], [3], []]
+    as: part
+    key: "{{ part | length }}"
+    nodes:
+      - id: inner
+        type: iterate
+        over: "{{ part }}"
+        as: one
+        collect: ["{{ one }}", "{{ loop.index }}", "{{ part_loop.index }}", "{{ loop.last }}", "{{ part_loop.key }}", "{{ loop.length }}"]
+        nodes: [{id: twice, type: transform, expr: "{{ one * 2 }}"}]
+output: "{{ outer }}"
+""",
+    "repeated by a condition": """
+nodes:
+  - {id: begin, type: context, set: {left: 3}}
+  - id: down
+    type: iterate
+    while: "{{ vars.left > 0 }}"
+    max: 3
+    nodes:
+      - {id: less, type: context, set: {left: "{{ vars.left - 1 }}"}}
+      - {id: seen, type: transform, expr: "{{ vars.left }}"}
+  - id: up
+    type: iterate
+    until: "{{ grown >= 3 }}"
+    max: 5
+    as: round
+    nodes: [{id: grown, type: transform, expr: "{{ round }}"}]
+  - id: guarded
+    type: iterate
+    while: "{{ more is undefined or more < 2 }}"
+    max: 9
+    as: turn
+    nodes: [{id: more, type: transform, expr: "{{ turn }}"}]
+output: {down: "{{ down }}", up: "{{ up }}", guarded: "{{ guarded }}", left: "{{ vars.left }}"}
+""",
+    "conditions": """
+inputs: {with: {type: boolean, default: false}}
+nodes:
+  - {id: maybe, type: transform, expr: "there", when: "{{ inputs.with }}"}
+  - id: part
+    type: group
+    when: "{{ not inputs.with }}"
+    value: "{{ inside }}!"
+    nodes: [{id: inside, type: transform, expr: "in"}]
+  - id: way
+    type: route
+    branches:
+      - {name: first, when: "{{ inputs.with }}", nodes: [{id: a, type: transform, expr: 1}]}
+      - {name: second, when: "{{ maybe is undefined }}", nodes: [{id: b, type: transform, expr: 2}]}
+  - id: nobody
+    type: route
+    branches: [{name: never, when: "{{ inputs.with }}", nodes: [{id: c, type: transform, expr: 3}]}]
+output: {maybe: "{{ maybe | default('no') }}", part: "{{ part | default('-') }}", inside: "{{ inside | default('-') }}",
+         way: "{{ way }}", taken: "{{ run.taken.way }}", nobody: "{{ run.taken.nobody is none }}", a: "{{ a | default(0) }}"}
+""",
+    "errors": """
+nodes:
+  - id: each
+    type: iterate
+    over: [1, 0, 2]
+    as: by
+    each_error: continue
+    nodes: [{id: share, type: transform, expr: "{{ 10 // by }}"}]
+  - id: kept
+    type: handle
+    try: [{id: bad, type: transform, expr: "{{ [] [3] }}"}]
+    catch: [{id: caught, type: transform, expr: "{{ error.message is defined }}"}]
+    finally: [{id: at_end, type: context, set: {done: true}}]
+  - {id: zero, type: context, set: {n: 1}}
+  - id: retried
+    type: handle
+    attempts: 3
+    try: [{id: count, type: context, set: {n: "{{ vars.n + 1 }}"}}, {id: third, type: transform, expr: "{{ 6 // (vars.n - 2) if vars.n < 3 else 1 }}"}]
+    catch: [{id: never, type: transform, expr: "no"}]
+output: {each: "{{ each }}", failed: "{{ run.failures.each | map(attribute='index') | list }}", kept: "{{ kept }}", done: "{{ vars.done }}",
+         retried: "{{ retried }}"}
+""",
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+async def test_an_exported_workflow_has_the_same_output(tmp_path: Path, name: str) -> None:
+    """Loops, conditions, branches and caught errors give the same values in Python as in a run, whatever things are called."""
+    loaded = reader.parse(HEAD + SAME[name], "shop.yaml")
+    run = await Rig(tmp_path, HEAD + SAME[name], inputs=loaded.check_inputs({})).start()
+    assert run.status == "passed"
+    found = export(SAME[name])
+    assert exported.output_of(found.text, "test_shop") == run.output
+
+
+EVERYTHING = ROOT / "tests" / "unit" / "golden" / "everything.yaml"
+GOLDEN = EVERYTHING.with_suffix(".txt")
+
+
+def test_every_action_has_its_statements() -> None:
+    """A workflow with all actions and queries gives the file of the golden text (`RUNOPS_GOLDEN=1` writes it anew)."""
+    text = pytest_file.export(reader.load(EVERYTHING)).text
+    if os.environ.get("RUNOPS_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def test_each_step_is_carried_over_or_has_a_reason() -> None:
+    """There is no action or query that the export does not know: it has statements, or a reason why not."""
+    known = [*actions.ACTIONS, *queries.QUERIES]
+    for kind in registry.BUILT_IN:
+        for model in kind.models:
+            label = kind.label(model)
+            if issubclass(model, Leaf) and model not in known:
+                assert label.split()[-1] in leaves.WHY, label
+
+
+def of_docs() -> dict[str, Loaded]:
+    """The whole workflows of the manual, by a name of each."""
+    found: dict[str, Loaded] = {}
+    for page in pages.PAGES:
+        for number, block in enumerate(pages.blocks(page)):
+            if block.language == "yaml" and "version: 1" in block.text:
+                try:
+                    name = f"{page.stem}_{number}"
+                    found[name] = reader.parse(block.text, f"{name}.yaml", callees.Texts({}))
+                except WorkflowInvalid:
+                    continue  # it shows a mistake, or needs a file of the page
+    return found
+
+
+@pytest.fixture(scope="module")
+def every() -> dict[str, pytest_file.Exported]:
+    """All examples and workflows of the manual, exported."""
+    files = [*(ROOT / "workflows").rglob("*.yaml"), EVERYTHING]
+    loaded = {each.stem: reader.load(each) for each in files} | of_docs()
+    assert len(loaded) > 40
+    return {name: pytest_file.export(each) for name, each in loaded.items()}
+
+
+def test_exported_files_please_linter_and_formatter(every: dict[str, pytest_file.Exported], tmp_path: Path) -> None:
+    """Every example and every workflow of the manual exports to code that Ruff, with its default rules, would not change."""
+    for name, each in every.items():
+        (tmp_path / f"{name}_{each.name}").write_text(each.text)
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--isolated", "--no-cache", "."],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_what_is_left_out_is_said_at_its_place(every: dict[str, pytest_file.Exported]) -> None:
+    """Each thing that is listed as left out of a step is also a comment in the file, with its reason."""
+    for name, each in every.items():
+        compile(each.text, name, "exec")
+        said = " ".join(line.strip().removeprefix("# ") for line in each.text.splitlines())
+        for lost in each.lost:
+            if lost.place and lost.place != "browser":
+                assert lost.what in said.partition('"""')[2].partition('"""')[2], (name, lost)
+
+
+LEFT_OUT = {
+    "a value that is read later": """
+nodes:
+  - {id: kind, type: cognition, instruction: What is it?, output: string}
+output: "{{ kind }}"
+""",
+    "an action": """
+allowed_origins: ["http://shop.test"]
+nodes:
+  - {id: do, type: agent, goal: Pay., tools: [click], success: [{visible: {css: .paid}}]}
+""",
+    "SQL": """
+nodes:
+  - {id: rows, type: transform, sql: "SELECT 1 AS a"}
+output: "{{ rows }}"
+""",
+    "a filter": """
+nodes:
+  - {id: day, type: transform, expr: "{{ '31.12.2026' | date(parse='%d.%m.%Y') }}"}
+output: "{{ day }}"
+""",
+    "the list of a loop": """
+nodes:
+  - {id: each, type: iterate, over: "{{ 'a b' | from_csv }}", as: one, nodes: [{id: same, type: transform, expr: "{{ one }}"}]}
+output: "{{ each }}"
+""",
+    "a condition": """
+nodes:
+  - {id: some, type: transform, expr: 1, when: "{{ ('a' | slug) == 'a' }}"}
+output: "{{ some | default(0) }}"
+""",
+    "a question to a person": """
+nodes:
+  - {id: ask, type: context, ask: {name: Who?}}
+output: "{{ vars.name }}"
+""",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_is_left_out_and_needed_never_passes(name: str) -> None:
+    """A test that needs something that was left out is skipped, with a reason that names it."""
+    found = export(LEFT_OUT[name])
+    assert len(found.lost) > 1
+    with pytest.raises(pytest.skip.Exception, match="left out"):
+        exported.output_of(found.text, "test_shop")
+
+
+def test_a_reading_that_nothing_needs_is_only_named() -> None:
+    """An observation whose value nothing reads takes no test away."""
+    found = export(
+        "nodes:\n  - {id: look, type: browser_query, query: observation}\n  - {id: a, type: transform, expr: 1}\noutput: 1\n"
+    )
+    assert "# Left out: look (it is RunOps' own view of a page)." in found.text
+    assert exported.output_of(found.text, "test_shop") == 1
+
+
+USED = """version: 1
+inputs: {class: {type: string}, n: {type: integer, default: 2}}
+nodes: [{id: total, type: transform, expr: "{{ inputs.n * 2 }}"}]
+output: "{{ inputs.class }} {{ total }}"
+"""
+
+
+def test_a_used_file_is_a_function() -> None:
+    """A file that several groups use is one function, whatever a variable with its name is called."""
+    group = "{type: group, use: sum.yaml, with: {class: a}"
+    found = export(
+        "nodes:\n"
+        f"  - {group}, id: sum}}\n"
+        f"  - {{type: group, use: sum.yaml, with: {{class: b, n: 5}}, id: other}}\n"
+        'output: ["{{ sum }}", "{{ other }}"]\n',
+        **{"sum.yaml": USED},
+    )
+    assert found.text.count("def sum") == 1
+    assert exported.output_of(found.text, "test_shop") == ["a 4", "b 10"]
+
+
+@pytest.fixture
+def runops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(HEAD + "nodes: [{id: a, type: transform, expr: 1}]\noutput: 1\n")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = app.run(["export", *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_writes_files(runops: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Of one file it prints the test; with --output it writes files, and never over others unless told; stderr lists what is lost."""
+    code, printed, said = runops("--pytest", "one.yaml")
+    assert code == 0
+    assert "def test_one(page: Page) -> None:" in printed
+    assert "one.yaml: 1 thing left out" in said
+    code, printed, said = runops("--pytest", "one.yaml", "two.yaml", "-o", "tests")
+    assert (code, printed) == (0, "")
+    assert sorted(each.name for each in (tmp_path / "tests").iterdir()) == ["test_one.py", "test_two.py"]
+    (tmp_path / "tests" / "test_one.py").write_text("mine")
+    code, _printed, said = runops("--pytest", "one.yaml", "-o", "tests")
+    assert code == 2
+    assert "error[file-exists]" in said
+    assert (tmp_path / "tests" / "test_one.py").read_text() == "mine"
+    assert runops("--pytest", "one.yaml", "-o", "tests/test_one.py", "--force")[0] == 0
+    assert "def test_one" in (tmp_path / "tests" / "test_one.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["one.yaml"], "add `--pytest`"),
+        (["--pytest", "one.yaml", "two.yaml"], "--output FOLDER"),
+        (["--pytest", "one.yaml", "two.yaml", "-o", "x.py"], "--output FOLDER"),
+        (["--pytest", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_a_mistyped_export_says_what_to_type(
+    runops: Callable[..., tuple[int, str, str]], arguments: list[str], says: str
+) -> None:
+    code, _printed, said = runops(*arguments)
+    assert code == 2
+    assert says in said
