@@ -94,9 +94,16 @@ def _prepare_faces() -> Any:
     if "from_maybe_impl" in vars(faces):
         return faces
     original = kind.from_maybe_impl
+    usual = _impl_to_api_mapping.API_ATTR
     names = {**vars(_impl_to_api_mapping), "API_ATTR": _FACE}
     apart = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
-    faces.from_maybe_impl = types.MethodType(apart, faces)
+
+    def from_maybe_impl(inner: Any, visited: Any = None) -> Any:
+        # An object of the async API that was there before keeps its face.
+        face = getattr(inner, usual, None)
+        return face if isinstance(face, _async_base.AsyncBase) else apart(faces, inner, visited)
+
+    faces.from_maybe_impl = from_maybe_impl
 
     def wrap_handler(handler: Callable[..., Any]) -> Callable[..., None]:
         wrapped = kind.wrap_handler(faces, handler)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from playwright.sync_api import Error
 
 from nodes.errors import SetupError, UsageError
 from runtime.browser import origins, playwright_internals, shared
@@ -72,13 +73,18 @@ def _own(request: pytest.FixtureRequest, options: BrowserOptions | None) -> Any:
 @contextlib.contextmanager
 def untraced(request: pytest.FixtureRequest, page: Any) -> Generator[None]:
     """Keep what happens in the block out of the trace that pytest-playwright records: a trace shows what is typed."""
-    recorder = request.getfixturevalue("_artifacts_recorder")
     if request.config.getoption("--tracing") == "off":
         yield
         return
-    # It moves the files of this list to the output folder, or removes them.
+    recorder = request.getfixturevalue("_artifacts_recorder")
     before = Path(recorder._pw_artifacts_folder.name) / secrets.token_hex(16)
-    page.context.tracing.stop_chunk(path=before)
+    try:
+        page.context.tracing.stop_chunk(path=before)
+    except Error:
+        # The test made the context itself, and it is not traced.
+        yield
+        return
+    # The recorder moves the files of this list to the output folder, or removes them.
     recorder._traces.append(str(before))
     try:
         yield
