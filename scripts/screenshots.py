@@ -106,6 +106,60 @@ def run_on_a_terminal(stage: Stage) -> str:
     return picture
 
 
+FAILING = """version: 1
+name: Buy the coffee
+inputs:
+  base_url: {type: string, default: "http://127.0.0.1:8765"}
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/prices"}
+  - {id: coffee, type: browser_query, query: text, as: number, target: {css: td.total, within: {role: row, has_text: COFFEE-1}}}
+  - {id: buy, type: browser_action, action: click, timeout: 1, target: {role: button, name: Buy now, within: {role: row, has_text: COFFEE-1}}}
+"""
+CASES = ("book_delivery", "export_orders", "fill_form", "open_total", "pay_orders", "refund_order", "watch_prices")
+
+
+def report(stage: Stage) -> Path:
+    """Return the report of several runs, one of which has failed."""
+    (stage.folder / "workflows" / "buy_coffee.yaml").write_text(FAILING, encoding="utf-8")
+    files = [f"workflows/{name}.yaml" for name in ("buy_coffee", *CASES)]
+    file = stage.folder / "report.html"
+    given = ["-i", f"base_url={stage.shop.url}", "--trace", "on-failure", "--html", str(file)]
+    done = subprocess.run(
+        [RUNOPS, "run", *files, *given],
+        cwd=stage.folder,
+        env=stage.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 1:
+        raise SystemExit(f"one of these runs should have failed:\n{done.stderr}")
+    return file
+
+
+def photograph(file: Path, output: Path) -> None:
+    """Take the pictures of the report: its list, and the failed step, each in light and in dark."""
+    executable = find.find_chromium(None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        page = browser.new_page(viewport={"width": 1120, "height": 720}, device_scale_factor=1.5)
+        page.goto(file.as_uri())
+        take(page, output / "report-{theme}.png")
+        for key in ("f", "Enter", "f"):
+            page.keyboard.press(key)
+        page.get_by_role("heading", name="buy", exact=True).wait_for()
+        take(page, output / "step-{theme}.png")
+        browser.close()
+
+
+def take(page: Page, name: Path) -> None:
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.screenshot(path=str(name).format(theme=theme))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures", help="the folder to write to")
@@ -117,6 +171,7 @@ def main() -> None:
         with shop_process.Shop.start(Path(made) / "data") as shop:
             stage = Stage(folder, shop)
             (output / "run.svg").write_text(run_on_a_terminal(stage), encoding="utf-8")
+            photograph(report(stage), output)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.elements.facts import Facts
 from runtime.browser.options import Overlay
-from runtime.browser.port import Captured, Differs, Dismissal, LostTab, MissingAnswer, PageFacts, Shown
+from runtime.browser.port import Captured, Differs, Dismissal, LostTab, Message, MissingAnswer, PageFacts, Shown
 from runtime.observation.observation import Observation
 
 
@@ -213,6 +213,12 @@ class FakePage:
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
         return b"a picture"
 
+    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+        if hide is not None and await self.shows(hide):
+            raise AuthorError("secret-on-page", "the page shows a secret")
+        self.browser.framed.append(self.address)
+        return f"a picture of {self.address}".encode()
+
     async def pdf(self, landscape: bool) -> bytes:
         return b"%PDF"
 
@@ -378,6 +384,10 @@ class FakeBrowser:
         """What the run dismisses."""
         self.dismissals: list[Dismissal] = []
         """What it has dismissed since the run asked last."""
+        self.framed: list[str] = []
+        """The addresses of the frames that were taken."""
+        self.heard = False
+        self.said: list[Message] = []
 
     @property
     def page(self) -> FakePage:
@@ -410,6 +420,13 @@ class FakeBrowser:
     def dismissed(self) -> list[Dismissal]:
         happened, self.dismissals = self.dismissals, []
         return happened
+
+    def hear(self) -> None:
+        self.heard = True
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.said
 
     def refusal(self) -> OriginRefused | None:
         refused, self.refused = self.refused, None

@@ -9,6 +9,7 @@ from pathlib import Path
 from nodes.values import Json
 from runtime import events, testing
 from runtime.browser import port
+from runtime.engine import tracing
 from runtime.language import callees, reader
 from runtime.log import history
 from runtime.log.store import file_store
@@ -51,6 +52,7 @@ class Rig:
     """True if the browser stays open when the run ends."""
     proves: bool = False
     """True if each `confirm` is tried, as in a proof; not by a run that is resumed."""
+    tracing: tracing.Tracing = dataclasses.field(default_factory=tracing.Tracing)
     settings: Settings | None = None
     """Settings of model requests."""
     models: run_models.RunModels | None = None
@@ -150,6 +152,7 @@ class Rig:
             python_modules=self.settings.python_modules if self.settings is not None else (),
             step_timeout=self.settings.step_timeout if self.settings is not None else None,
             run_timeout=self.settings.run_timeout if self.settings is not None else None,
+            tracing=self.tracing,
         )
         return self.open_run
 

@@ -27,6 +27,7 @@ STEPS, INPUT, VALUE, ERROR, OUTPUT = 30, 100, 100, 800, 800
 """Number of steps that are told, the newest ones; limits in characters of an input, a value, an error and the output."""
 
 
+UNSEEN = ("observation", "screenshot", "frames", "messages", "trace")  # of the evidence: files, and texts of pages
 FILES = ("screenshot", "observation", "signs")  # evidence that is in files, or about them
 
 
@@ -119,7 +120,7 @@ def of_step(view: View, path: str, names: hidden_names.HiddenNames) -> Iterator[
     report = _without_hidden(view.step_report(path), names)
     shown = report.model_copy(update={
         "steps": [_hidden(view, each, names) for each in report.steps],
-        "evidence": [each.model_copy(update={"observation": None, "screenshot": None}) for each in report.evidence],
+        "evidence": [each.model_copy(update=dict.fromkeys(UNSEEN)) for each in report.evidence],
     })  # fmt: skip
     yield from text.step(shown, text.Style(moment=_moment))
     if (page := view.page_at(path)) is not None:

@@ -76,6 +76,19 @@ class Dismissal:
     problem: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Message:
+    """A message on a page's console, an exception that the page did not catch, or a request that failed. Text of the page."""
+
+    at: float  # seconds since 1970
+    kind: Literal["console", "error", "request"]
+    text: str
+    url: str | None = None  # without the query
+    level: str = "error"  # `log`, `warning`, `error`, … of a console
+    status: int | None = None  # HTTP status of the answer to a request
+    method: str | None = None
+
+
 class GivenUp(Exception):
     """The run's browser was found running but could not be used, and was ended. The message gives the reason."""
 
@@ -140,6 +153,15 @@ class Browser(Protocol):
 
     def dismissed(self) -> list[Dismissal]:
         """Return the overlays that came since the last call."""
+        ...
+
+    def hear(self) -> None:
+        """Keep the messages of all tabs from now on."""
+        ...
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The newest messages since ``hear``, oldest first."""
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:

@@ -10,11 +10,11 @@ from playwright.async_api import BrowserContext, Page
 from typing_extensions import override
 
 from nodes.tabs import MAIN
-from runtime.browser import state
+from runtime.browser import page_messages, state
 from runtime.browser.devtools import origin_guard
 from runtime.browser.options import Engine
 from runtime.browser.page.tab import Tab, Tabs, shut
-from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
+from runtime.browser.port import Captured, Differs, LostTab, Message, MissingAnswer, PageFacts
 from runtime.browser.run_pages import DocumentGuard, IncomingFiles, RunPages
 
 SILENT_SECONDS, MOMENT = 2.0, 0.1
@@ -49,6 +49,7 @@ class Session(RunPages):
         self._end = end
         self._unseen = list(unseen)
         self._closed_already = False
+        self._heard: page_messages.PageMessages | None = None
 
     async def begin_with(self, page: Page | None = None) -> None:
         if page is None:
@@ -80,6 +81,14 @@ class Session(RunPages):
     def mark_posted(self) -> None:
         for tab in self.tabs.all():
             tab.posted = True
+
+    def hear(self) -> None:
+        if self._heard is None:
+            self._heard = page_messages.PageMessages(self._context, self.tabs.is_separate)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return [*self._heard.kept] if self._heard is not None else []
 
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Tab]:
         return self.tabs.fresh_page()

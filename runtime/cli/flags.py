@@ -38,6 +38,11 @@ KeepBrowserFlag = Annotated[
     bool | None, option("--keep-browser/--close-browser", "Leave the browser open after the run.")
 ]
 LingerFlag = Annotated[float | None, option("--linger SECONDS", "Time for which the browser outlives a crash.")]
+TraceFlag = Annotated[
+    Literal["on", "off", "on-failure"] | None,
+    option("--trace", "Keep a trace of the run, of none, or of a failed step and those before it."),
+]
+VideoFlag = Annotated[bool | None, option("--video/--no-video", "Keep a video of the run.")]
 BudgetFlag = Annotated[
     str | None,
     option("--budget BUDGET", "Limits for models: one or more of money=0.50usd,tokens=200k,calls=40,time=5m."),

@@ -99,6 +99,14 @@ def value_text(value: Json) -> str:
     return "none" if value is None else one_line(as_text(value))
 
 
+def described(action: str, args: Json) -> str:
+    """Describe a call on one line: the action, the element, and its other arguments, except ``verify``."""
+    given: dict[str, Json] = args if isinstance(args, dict) else {}
+    target = given.get("target")
+    others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
+    return one_line(joined(action, value_text(target) if target else "", value_text(others)))
+
+
 def _within(value: Json) -> str:
     text = value_text(value)
     return f"({text})" if isinstance(value, dict) else text

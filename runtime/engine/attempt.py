@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nodes import one_time, plugins
 from nodes.base import Leaf
@@ -36,6 +36,9 @@ from runtime.engine.run_state import RunState, Verdict
 from runtime.language.expressions.references import Compiled
 from runtime.log import attempts, entries, step_paths
 from runtime.secrets.one_time import SHORTEST_LEFT
+
+if TYPE_CHECKING:
+    from runtime.engine import tracing
 
 QUIET = 5.0  # seconds without a change after which a run that proves something waits for no rule; a page that polls asks more often
 GRACE = 2.0  # seconds by which a page method may overrun before the attempt is ended from outside
@@ -115,6 +118,7 @@ class Step(leaf_context.LeafContext):
             self._resolve()
             url = self._page.url if self._page is not None else None
             raise EffectWithheld(self.path, self._resolve(), self._args, self._matched, url)
+        await self._run.tracing.settled()
         effect = self.is_effect()
         if effect:
             await self._run.checkpoints.settled()
@@ -435,7 +439,7 @@ class Step(leaf_context.LeafContext):
         recorded = run.writer.error(error)
         if not isinstance(error, (*STOPS, Replaced)):
             call = self.call or run.writer.call(self._describe(None))
-            run.writer.result(call, "error", error=recorded, tolerated=tolerated or None, **self._trace())
+            run.writer.result(call, "error", error=recorded, tolerated=tolerated or None, **self._took())
             if self.not_done:
                 run.writer.note("reconciled", call=call.call, verdict="not-done", how="confirm")
         if not self._fresh:
@@ -455,13 +459,15 @@ class Step(leaf_context.LeafContext):
             does = getattr(self.node, "action", None) or self.node.type
             held = f"`verify` held already before the {does}, so it does not show that the {does} did anything"
             self.flag(VERIFY_HELD_BEFORE, held, {"rules": [str(rule) for rule in self.rules()]})
-        run.writer.result(call, status, value=value, error=error, **self._trace())
+        run.writer.result(call, status, value=value, error=error, **self._took())
         if self._thread == entries.RUN_THREAD:
             shown = "recovered" if status == "recovered" else "ok"
             run.emit(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
+            if self._page is not None and not self._fresh and not run.tracing.idle:
+                run.tracing.after(self.path, call, cast("tracing.Page", self.page), run.hide)
         return value
 
-    def _trace(self) -> dict[str, Json]:
+    def _took(self) -> dict[str, Json]:
         files = (self._own_services.kept if self._own_services is not None else None) or None
         seconds, browser = round(time.monotonic() - self._begun, 4), self._run.browser
         dismissed = self._dismissed()

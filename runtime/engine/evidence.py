@@ -1,4 +1,4 @@
-"""Evidence of a failure: the page's address, title, text and a picture, kept beside the run.
+"""Evidence of a failure: the page's address, title, text and a picture, the pages after the steps before it, and a trace, kept beside the run.
 
 It is gathered once the failure is in the log, in a few seconds at most, and changes nothing. What cannot be had is left out.
 """
@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
 from nodes import pages
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
 from nodes.values import Json, sound
+from runtime import events
+from runtime.browser import port
+from runtime.display.text import cut
+from runtime.engine import trace_file, video
 from runtime.engine.run_state import RunState
-from runtime.log import history
+from runtime.log import entries, history
 from runtime.log.writer import LogWriter
+from runtime.system import tasks
 
 Answer = TypeVar("Answer")
 
 SECONDS = 3.0  # time limit for all of it, in seconds
+MESSAGES = 20  # number of messages that are kept
+MESSAGE = 300  # maximum number of columns kept of each
 OBSERVATION = 12_000  # maximum number of characters kept of the page's text
 
 
@@ -33,18 +40,20 @@ class Page(pages.Page, Protocol):
 MOST_TOLERATED = 20  # number of tolerated failures with evidence: a loop may have thousands
 
 
-async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) -> None:
-    """Keep what the page of the failed step shows, and note it in the log. Never raises for what cannot be had.
+async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) -> bool:
+    """Keep what the page of the failed step shows, and note it in the log; return True if a trace is kept, too.
 
+    Never raises for what cannot be had.
     Keeps nothing if no page was open, or if the page has nothing to do with ``error``: the machine, a budget, a person's answer.
     """
     if run.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
-        return
+        return False
     if tolerated and len(run.history.evidence) >= MOST_TOLERATED:
-        return
+        return False
     page = _page(run, error.path)
     if page is None or page.closed:
-        return
+        return False
+    await run.tracing.settled()
     found = Gathering(run.writer)
     data: dict[str, Json] = {"path": error.path, "url": page.url}
     run.browser.bound(SECONDS)
@@ -62,7 +71,64 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: mask(text) != text))
         data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
         data["no_screenshot"] = found.refused
+        if run.tracing.mode != "off":
+            await _with_steps_before(run, error.path, data, found)
+        if run.tracing.mode == "on-failure" or (run.tracing.mode == "on" and not tolerated):
+            data["trace"] = await found.file("zip", error.path, trace(run, error.path, shot), "trace")
     run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
+    return data.get("trace") is not None
+
+
+async def recordings(run: RunState, *, traced: bool) -> list[dict[str, Json]]:
+    """Keep the trace and the video of the whole run, as far as they were asked for. ``traced``: its trace is kept already."""
+    await run.tracing.settled()
+    found = Gathering(run.writer)
+    kept: list[Json] = []
+    if run.tracing.mode == "on" and not traced:
+        kept.append(await found.file("zip", None, trace(run), "trace"))
+    shots = [video.Shot(each.seconds, each.picture) for each in run.tracing.frames if each.picture is not None]
+    if run.tracing.video:
+        try:
+            kept.append(await found.file("webm", None, await tasks.in_thread(video.encode, shots), "video"))
+        except Exception as error:  # noqa: BLE001 - a video must never be what a run fails at
+            run.emit(events.Said(f"no video is kept: {error}"))
+    return [each for each in kept if isinstance(each, dict)]
+
+
+async def _with_steps_before(run: RunState, path: str | None, data: dict[str, Json], found: Gathering) -> None:
+    """Add the pages after the steps before it, and the messages of pages meanwhile."""
+    frames: list[Json] = []
+    before = run.tracing.steps_before(path)
+    for frame in before:
+        shown: dict[str, Json] = {"path": frame.path, "at": frame.at, "url": frame.url, "no_screenshot": frame.refused}
+        if frame.picture is not None:
+            shown["screenshot"] = await found.file("jpeg", frame.path, frame.picture, "page")
+        frames.append({name: value for name, value in shown.items() if value is not None})
+    data["frames"] = frames
+    assert run.browser is not None
+    data["messages"] = recent(run.browser.messages, before[0].at if before else None, run.writer)
+
+
+def recent(messages: Sequence[port.Message], since: str | None, writer: LogWriter) -> list[Json]:
+    """Return the newest errors among the messages, as a log holds them, from the time ``since`` on."""
+    told: list[Json] = []
+    for each in messages:
+        at = entries.moment(each.at)
+        if (since is None or at >= since) and (each.kind != "console" or each.level in ("error", "warning")):
+            text = cut(" ".join(writer.masker.text(each.text).split()), MESSAGE)
+            said: dict[str, Json] = {"at": at, "kind": each.kind, "text": text, "url": each.url, "status": each.status}
+            told.append({name: value for name, value in said.items() if value is not None})
+    return told[-MESSAGES:]
+
+
+def trace(run: RunState, path: str | None = None, shot: bytes | None = None) -> bytes:
+    """Return the trace of the run until now; ``shot`` is a picture of the page after the last attempt at ``path``."""
+    pictures = [trace_file.Picture(each.call, each.at, each.picture) for each in run.tracing.frames if each.picture]
+    last = run.history.last(path) if path else None
+    if shot is not None and last is not None:
+        pictures.append(trace_file.Picture(last.call.call, entries.now(), shot))
+    messages = run.browser.messages if run.browser is not None else ()
+    return trace_file.write(run.history, pictures, messages, run.writer.masker)
 
 
 def _page(run: RunState, path: str | None) -> Page | None:
@@ -79,6 +145,7 @@ class Gathering:
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
         self._until = time.monotonic() + SECONDS
+        self._given: set[str] = set()
         self.refused: str | None = None
         """Code of the error with which the last part failed; None if it succeeded, or failed with an error that is not ours."""
 
@@ -93,24 +160,30 @@ class Gathering:
         except Exception:  # noqa: BLE001 - evidence must never hide the failure that it is for
             return None
 
-    async def file(self, ending: str, path: str | None, data: bytes) -> Json:
+    async def file(self, ending: str, path: str | None, data: bytes, what: str = "failed") -> Json:
         """Keep ``data`` among the files of the run. Returns its description for the log; None if it cannot be written."""
         # The id of the failed call, or else the number of the log's last line.
         last = self._writer.history.last(path) if path else None
         number = last.call.call if last is not None else str(self._writer.history.last_seq)
         try:
-            return await self._writer.put_file(self._free(f"failed-{number}", ending), data)
+            return await self._writer.put_file(self._free(f"{what}-{number}", ending), data)
         except OSError:
             return None
 
     def _free(self, stem: str, ending: str) -> str:
         """Return a name that no file of the run has: a step may have kept one with the same name."""
         past = self._writer.history
-        parts = (each.get(part) for each in past.evidence for part in ("observation", "screenshot"))
-        ours = {str(each["name"]) for each in parts if isinstance(each, dict)}
+        kept = [shown for each in past.evidence for shown in (each, *(each.get("frames") or ()))]
+        parts = (each.get(part) for each in kept for part in ("observation", "screenshot", "trace"))
+        ours = (
+            {str(each["name"]) for each in past.files}
+            | {str(each["name"]) for each in parts if isinstance(each, dict)}
+            | self._given
+        )
         name, number = f"{stem}.{ending}", 2
         while name in ours or past.named_elsewhere(name, ""):
             name, number = f"{stem}-{number}.{ending}", number + 1
+        self._given.add(name)
         return name
 
 

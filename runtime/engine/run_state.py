@@ -19,7 +19,7 @@ from nodes.part import Part
 from nodes.values import Json, NotJson, normalise
 from runtime import events, version
 from runtime.browser import port
-from runtime.engine import checkpoints, rendering, scopes, skipped_steps
+from runtime.engine import checkpoints, rendering, scopes, skipped_steps, tracing
 from runtime.log import attempts, entries, history
 from runtime.log.writer import LogWriter
 from runtime.system import tasks
@@ -178,6 +178,7 @@ class RunState:
     watch: Watch | None = None
     hides: Callable[[str], None] = hides_for_nobody
     """Called with each one-time code that is masked from now on."""
+    tracing: tracing.Tracing = dataclasses.field(default_factory=tracing.Tracing)
     aftermath: skipped_steps.ExpectedPage | None = None
     """Page and rules for which the next step on the page must wait first."""
     load_anew: bool = True
@@ -266,10 +267,18 @@ class RunState:
         """Work in ``browser`` from now on; it dismisses the overlays of the file."""
         self.browser = browser
         browser.name_secrets(list(self.secrets))
+        if not self.tracing.idle:
+            browser.hear()
         values, clock = {"inputs": self.inputs}, rendering.RecordedClock([])
         wanted = self.loaded.workflow.dismiss
         browser.dismiss([rendering.filled(each, self.loaded.templates, values, clock) for each in wanted])
         return browser
+
+    @property
+    def hide(self) -> Callable[[str], bool] | None:
+        """True for a text that holds a secret of the run; None if the run has none."""
+        mask = self.writer.masker
+        return None if mask.idle else lambda text: mask.text(text) != text
 
     async def let_go_of_browser(self) -> None:
         if self.browser is not None:

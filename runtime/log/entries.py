@@ -476,7 +476,16 @@ _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discrimi
 
 def now() -> str:
     """Return the present moment as in entries: UTC, ISO 8601, milliseconds."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _written(dt.datetime.now(dt.UTC))
+
+
+def moment(seconds: float) -> str:
+    """Return a moment, in seconds since 1970, as in entries."""
+    return _written(dt.datetime.fromtimestamp(seconds, dt.UTC))
+
+
+def _written(moment: dt.datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def numbered(entry: AnyEntry, seq: int) -> AnyEntry:

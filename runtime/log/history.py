@@ -66,6 +66,9 @@ class History(threads.Fold):
         self._seen_not_done: list[log_attempts.Attempt] = []
         """Side effects that the site, asked by the present process, did not show."""
         self._begun: set[str] = set()  # paths at which an attempt counts, and all paths around them
+        self._recordings: list[
+            dict[str, Json]
+        ] = []  # traces and videos of the whole run, one or two for each of its ends
         self._named: dict[str, set[str]] = {}
         """File names in lower case, each with the paths of the steps that kept one."""
         with integrity.uncollected():
@@ -195,6 +198,7 @@ class History(threads.Fold):
             attempt.asked = evidence
 
     def _ended(self, entry: log_entries.Note) -> None:
+        self._recordings += entry.data.get("files") or ()
         self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
         if self.processes:
             self.processes[-1].ending = self.ending
@@ -387,7 +391,7 @@ class History(threads.Fold):
         for attempt in self._by_call.values():
             if attempt.result is not None:
                 kept |= {str(each["name"]): each for each in attempt.result.files or ()}
-        return list(kept.values())
+        return [*kept.values(), *self._recordings]
 
     @property
     def flags(self) -> list[dict[str, Json]]:

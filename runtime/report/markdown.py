@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, harmless, one_line, size, when
+from runtime.display.text import count, cut, duration, harmless, joined, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
 from runtime.report import said, session_text, text, timeline
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
-from runtime.report.text import error_in, spent
+from runtime.report.text import error_in, spent, viewer
 
 HEAD = "# Session "  # beginning of a session's Markdown
 LONGEST = 2_000  # maximum characters of a tool's output or an error; `runops show --json` has all of it
@@ -108,6 +108,13 @@ def page(report: RunReport) -> Iterator[str]:
     for name, file in (("as text", found.observation), ("screenshot", found.screenshot)):
         if file is not None:
             yield f"- {name} {code(file.path)}"
+    for frame in found.frames or ():
+        shown = code(frame.screenshot.path if frame.screenshot is not None else f"no picture: {frame.no_screenshot}")
+        yield f"- before it, {code(frame.path)}: {shown}"
+    for each in found.messages or ():
+        yield f"- the page said {code(joined(each.text, each.url or ''))}"
+    if found.trace is not None:
+        yield f"- trace: {code(viewer(found.trace.path))}"
 
 
 def _table(report: RunReport) -> Iterator[str]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, fit, harmless, joined, one_line, value_text, when
+from runtime.display.text import count, cut, described, duration, fit, harmless, joined, one_line, when
 from runtime.report import said, timeline
 from runtime.report.models import AttemptReport, RunReport, StepReport
-from runtime.report.parts import Costs, ErrorReport, FlagReport
+from runtime.report.parts import Costs, ErrorReport, FlagReport, FrameReport
 
 BESIDE = 60  # characters of a step's description next to its name
 
@@ -61,14 +61,6 @@ def fully(name: str, value: Json) -> list[str]:
     if value is None:
         return []
     return [f"  {name}", *(f"    {line}" for line in harmless(result_text(value)).split("\n"))]
-
-
-def described(action: str, args: Json) -> str:
-    """Describe a call on one line: the action, the element, and its other arguments, except ``verify``."""
-    given: dict[str, Json] = args if isinstance(args, dict) else {}
-    target = given.get("target")
-    others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
-    return one_line(joined(action, value_text(target) if target else "", value_text(others)))
 
 
 def error_in(report: RunReport, step: StepReport) -> ErrorReport | None:
@@ -135,7 +127,19 @@ def _page(report: RunReport, step: StepReport) -> list[str]:
     where = one_line(" ".join(filter(None, [f'"{found.title}"' if found.title else "", found.url])))
     dialog = f"  with the dialog {one_line(found.dialog)!r}" if found.dialog else ""
     kept = [each.path for each in (found.observation, found.screenshot) if each is not None]
-    return [f"page  {where}{dialog}", *(f"look  {one_line(each)}" for each in kept)]
+    before = [f"before  {one_line(each.path)}  {_shown(each)}" for each in found.frames or ()]
+    said = [f"said  {one_line(joined(each.text, each.url or ''))}" for each in found.messages or ()]
+    trace = [f"trace  {viewer(found.trace.path)}"] if found.trace is not None else []
+    return [f"page  {where}{dialog}", *(f"look  {one_line(each)}" for each in kept), *before, *said, *trace]
+
+
+def _shown(frame: FrameReport) -> str:
+    return one_line(frame.screenshot.path if frame.screenshot is not None else f"no picture: {frame.no_screenshot}")
+
+
+def viewer(trace: str) -> str:
+    """Return the command that opens a trace."""
+    return f"playwright show-trace {one_line(shlex.quote(trace))}"
 
 
 def _outcome(report: RunReport, style: Style) -> list[str]:

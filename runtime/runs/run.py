@@ -24,7 +24,7 @@ from nodes.errors import (
 from nodes.values import Json
 from runtime import events, version
 from runtime.browser import port
-from runtime.engine import engine, evidence, run_state
+from runtime.engine import engine, evidence, run_state, tracing
 from runtime.engine.run_state import RunState
 from runtime.language import workflow
 from runtime.log import entries, history, leaks
@@ -72,6 +72,7 @@ class Run:
     python_modules: Sequence[str] = ()
     step_timeout: float | None = None
     run_timeout: float | None = None  # time limit of this execution beside the file's own, in seconds
+    tracing: tracing.Tracing = dataclasses.field(default_factory=tracing.Tracing)
 
     def __post_init__(self) -> None:
         limits = [each for each in (self.run_timeout, self.loaded.workflow.run_timeout) if each is not None]
@@ -82,6 +83,7 @@ class Run:
         def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
             return leaf_services.LeafServices(run, step, self.models, self.python_modules, _agent)
 
+        self._kept: list[dict[str, Json]] = []  # files of the whole run
         self.id = self.writer.conversation.id
         state = RunState(
             self.loaded,
@@ -92,6 +94,7 @@ class Run:
             services=services,
             private=self.private,
             step_timeout=self.step_timeout,
+            tracing=self.tracing,
         )
         self.engine = engine.ExecutionEngine(state, self._hear if self._limit is not None else self.listener)
 
@@ -156,11 +159,13 @@ class Run:
                     await writer.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
                 ended = self._ended(output, failure, time.monotonic() - begun)
+                ended = dataclasses.replace(ended, files=[*ended.files, *self._kept])
                 if not isinstance(failure, LogError | Replaced):
                     if ended.question is not None:
                         writer.note("paused", **ended.question)
                     fields = {name: getattr(ended, name) for name in ("status", "exit", "error", "path", "tolerated")}
-                    writer.note("ended", **fields, **writer.history.for_lists())
+                    kept: dict[str, Json] = {"files": [*self._kept]} if self._kept else {}
+                    writer.note("ended", **fields, **kept, **writer.history.for_lists())
                     await writer.barrier()
                 return ended
         except (LogError, Replaced) as error:
@@ -201,8 +206,10 @@ class Run:
         try:
             output = await work
         except RunOpsError as error:
-            await evidence.keep(self.engine.state, error)
+            traced = await evidence.keep(self.engine.state, error)
+            self._kept = await evidence.recordings(self.engine.state, traced=traced)
             raise
+        self._kept = await evidence.recordings(self.engine.state, traced=False)
         if self.models is not None:
             said = await tasks.in_thread(self.models.finish, self.writer.history.ledger.exchanges)
             if said is not None:

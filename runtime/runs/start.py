@@ -13,7 +13,7 @@ from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import open as open_browser
-from runtime.engine import rendering, run_state
+from runtime.engine import rendering, run_state, tracing, video
 from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
 from runtime.log import entries, history
@@ -169,6 +169,8 @@ async def _open(
     *,
     resumed: bool = False,
 ) -> run.Run:
+    if given.settings.video:
+        video.demand()
     private = await asyncio.to_thread(given.reader.private, writer.conversation.id)
     opened = run.Run(
         text.loaded,
@@ -183,6 +185,7 @@ async def _open(
         python_modules=given.settings.python_modules,
         step_timeout=given.settings.step_timeout,
         run_timeout=given.settings.run_timeout,
+        tracing=tracing.Tracing(given.settings.trace, video=given.settings.video),
     )
     state = opened.engine.state
     state.holds, state.watch, state.hides = options.holds, options.watch, options.hides

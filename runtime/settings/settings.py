@@ -124,6 +124,11 @@ class Settings(BaseModel):
     """Leave the browser open after the run has ended."""
     linger: Linger = TWELVE_HOURS
     """Seconds for which the browser of a killed run waits for ``runops resume``: 12 hours; for a command 0 where ``CI`` is set."""
+    trace: Literal["on", "off", "on-failure"] = "off"
+    """Pages after steps and a trace for Playwright's viewer (docs/evidence.md): of the whole run, of none, or of a failed step and those before
+    it. For a command by default ``on-failure`` where ``CI`` is set."""
+    video: bool = False
+    """Keep a video of the run among its files (docs/evidence.md). Needs ``pip install 'runops[video]'``."""
 
     model: str | None = Field(default=None, min_length=1)
     """Model for nodes, by its provider's name. There is no default, because names of models become outdated; a run that needs one ends with exit
@@ -235,6 +240,9 @@ class _OfCommand(BaseSettings, Settings):
 
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=find_home)
     linger: Linger = Field(default_factory=lambda: 0.0 if os.environ.get("CI") else TWELVE_HOURS)
+    trace: Literal["on", "off", "on-failure"] = Field(
+        default_factory=lambda: "on-failure" if os.environ.get("CI") else "off"
+    )
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
         # The variable belongs to the provider's clients: it is checked only when a model is asked, so other commands accept any.
         default_factory=lambda: next((value for _, value in places.given(URL)), None)

@@ -28,6 +28,7 @@ from tests.benchmarks import (
     pairs,
     schemas,
     strategies,
+    traced,
     windows,
 )
 
@@ -106,6 +107,14 @@ def of_log(folder: Path, chosen: argparse.Namespace) -> Numbers:
     return compared("log_off_over_on", "in memory", "in files", kept)
 
 
+def of_traces(folder: Path, chosen: argparse.Namespace) -> Numbers:
+    """The form, and 50 clicks, ready for the evidence of a failure, and not."""
+    form, clicks = asyncio.run(traced.measure(folder, chosen.pairs, chosen.warm))
+    on_form = compared("trace_on_failure_overhead_form", "ready", "off", form)
+    on_clicks = compared("trace_on_failure_overhead_clicks", "ready", "off", clicks)
+    return {**on_form, **on_clicks, "trace_on_failure_overhead": max(form.ratio, clicks.ratio)}
+
+
 def of_restarts(folder: Path, chosen: argparse.Namespace) -> Numbers:
     """A run that died in the middle, resumed and restarted."""
     restarts = asyncio.run(attach.measure(folder, chosen.restarts, min(chosen.warm, 1), chosen.orders))
@@ -153,6 +162,7 @@ PROMISED: Mapping[str, float] = {
     "context_clean_over_injected": 0.3,
     "context_hybrid_over_injected": 0.4,
     "sent_clean_over_injected": 0.25,
+    "trace_on_failure_overhead": 1.1,
 }
 """Limits that hold on any machine, for the default counts."""
 
@@ -165,6 +175,7 @@ BENCHMARKS: Mapping[str, Callable[[Path, argparse.Namespace], Numbers]] = {
     "beside": of_beside,
     "form": of_form,
     "log": of_log,
+    "traces": of_traces,
     "restarts": of_restarts,
     "looks": of_looks,
     "windows": of_windows,

@@ -13,6 +13,7 @@ from nodes.values import Json
 from runtime.browser import open as open_browser
 from runtime.browser import options, own, port
 from runtime.browser.chromium import find, launch
+from runtime.engine import tracing
 from runtime.language import reader, workflow
 from runtime.log import history
 from runtime.log.store import file_store
@@ -54,13 +55,25 @@ class One(run.Browsers):
 
 
 async def fill(
-    store: log_store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser
+    store: log_store.Store,
+    loaded: workflow.Loaded,
+    inputs: Mapping[str, Json],
+    browser: port.Browser,
+    traced: tracing.Tracing | None = None,
 ) -> None:
     """Run the workflow once in the browser, its log in ``store``; fails where it does not pass."""
     writer = LogWriter(await store.create(log_store.new_id()), history.History(), masking.Masker({}), store.reader)
     run.write_header(writer, loaded, inputs)
     private = store.reader.private(writer.conversation.id)
-    one = run.Run(loaded, writer, inputs=inputs, known={}, private=private, browsers=One(browser))
+    one = run.Run(
+        loaded,
+        writer,
+        inputs=inputs,
+        known={},
+        private=private,
+        browsers=One(browser),
+        tracing=traced or tracing.Tracing(),
+    )
     ended = await one.begin()
     assert ended.status == "passed", ended
 

@@ -66,7 +66,20 @@ def failed(home: Path, text: str) -> str:
     error: dict[str, Json] = {"code": "verify-failed", "who": "site", "message": text, "evidence": {"page": text}}
     error["fix"] = text
     writer.result(two, "error", error=error, seconds=0.5)
-    writer.note("evidence", path=two.path, url=text, title=text, dialog=text)
+    kept: dict[str, Json] = {"name": "trace.zip", "path": f"/{text}/trace.zip", "size": 1, "sha256": "0"}
+    writer.note(
+        "evidence",
+        path=two.path,
+        url=text,
+        title=text,
+        dialog=text,
+        frames=[
+            {"path": text, "at": "2026-01-01T00:00:00.000Z", "url": text, "screenshot": kept},
+            {"path": text, "at": "2026-01-01T00:00:00.000Z", "url": text, "no_screenshot": "too-fast"},
+        ],
+        messages=[{"at": "2026-01-01T00:00:00.000Z", "kind": "console", "text": text, "url": text}],
+        trace=kept,
+    )
     writer.note("ended", status="failed", exit=1, error=error, path=two.path)
     now(writer.barrier())
     let_go(writer.conversation)
@@ -91,6 +104,10 @@ def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: P
         "Fix: `no button`",
         "- page `no button` `no button`",
         "- dialog `no button`",
+        "- before it, `no button`: `/no button/trace.zip`",
+        "- before it, `no button`: `no picture: too-fast`",
+        "- the page said `no button  no button`",
+        "- trace: `playwright show-trace '/no button/trace.zip'`",
         "| step | outcome | time | value |",
         "| `seen` | ok | 1.5 s | `no button` |",
         "| `each[#no button]` | error | 0.5 s | `verify-failed: no button` |",

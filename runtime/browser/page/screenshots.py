@@ -1,12 +1,13 @@
-"""Screenshots and PDFs of a page. Secrets are painted over in screenshots."""
+"""Screenshots, frames and PDFs of a page. Secrets are painted over in screenshots; a page that shows one has no frame."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from playwright.async_api import Error, Frame
+from playwright.async_api import CDPSession, Error, Frame, Page
 
 from nodes.errors import AuthorError, SiteError
 from nodes.targets import Target
@@ -17,6 +18,7 @@ from runtime.browser.run_pages import lacks
 
 MASK_COLOUR = "#000000"
 
+FRAME_MILLISECONDS = 1000.0  # milliseconds that a page may take to tell if a password is typed
 UNMARK_MILLISECONDS = 500.0  # milliseconds that a frame may take to remove the marks of a picture
 TOGETHER = 1_000  # most characters of an element's text that are searched for a secret across several elements
 
@@ -73,6 +75,8 @@ _TOGETHER = f"""() => {{
 
 _TEXTS = "(shown) => shown.map(({text}) => text)"
 
+_READ = "() => (%s)((%s)())"
+
 _KEPT = "() => { globalThis._runopsShown = (%s)(); return (%s)(globalThis._runopsShown); }"
 
 _THEN = "(numbers) => (%s)(globalThis._runopsShown, numbers)"
@@ -100,7 +104,47 @@ _UNMARK = """() => {
 }"""
 
 
+# A filled password field shows the length of what was typed.
+_PASSWORD = isolated_world.Script[bool](
+    """() => {
+  const walk = (root) => Array.from(root.querySelectorAll('*')).some(
+    (each) => (each.localName === 'input' && each.type === 'password' && each.value !== '')
+      || (each.shadowRoot !== null && walk(each.shadowRoot)));
+  return walk(document);
+}""",
+    bool,
+)
+
+QUALITY = 60  # quality of a frame's JPEG, in percent
+
+
 class Pictures(ElementAccess):
+    _camera: tuple[Page, CDPSession] | None = None
+
+    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+        """Return a picture (JPEG) of the part of the page in view, and leave the page untouched.
+
+        ``hide`` is None if the run has no secrets. Raises AuthorError ``secret-on-page`` if the page shows a secret, or a filled password
+        field: a frame has no masks, since painting them over would change the page.
+        """
+        self._run.demand_chromium("picture after a step")
+        await self._demand_no_secret(hide)
+        if self._camera is None or self._camera[0] is not self.page:
+            self._camera = (self.page, await self.page.context.new_cdp_session(self.page))
+        settings: dict[str, Any] = {"format": "jpeg", "quality": QUALITY, "optimizeForSpeed": True}
+        answer: dict[str, Any] = await self._camera[1].send("Page.captureScreenshot", settings)  # pyright: ignore[reportUnknownMemberType]
+        # The page may have shown one between the first look and the picture.
+        await self._demand_no_secret(hide)
+        return base64.b64decode(answer["data"])
+
+    async def _demand_no_secret(self, hide: Callable[[str], bool] | None) -> None:
+        for frame in self.page.frames:
+            with _unless_detached(frame):
+                if await _PASSWORD.on(frame, milliseconds=FRAME_MILLISECONDS):
+                    raise self._secret_shown()
+        if hide is not None and await self._shows(hide):
+            raise self._secret_shown()
+
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
         found = None
         self._demand_safe()
@@ -141,22 +185,25 @@ class Pictures(ElementAccess):
         if not self._tells_drawn:
             return
         if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
-            raise AuthorError(
-                "secret-on-page",
-                "the page shows a secret of the workflow where no element can be painted over",
-                fix="take the picture before the secret is filled in or shown",
-                evidence={"page": self.page.url},
-            )
+            raise self._secret_shown()
+
+    def _secret_shown(self) -> AuthorError:
+        return AuthorError(
+            "secret-on-page",
+            "the page shows a secret of the workflow where no element can be painted over",
+            fix="take the picture before the secret is filled in or shown",
+            evidence={"page": self.page.url},
+        )
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
-        async def look() -> bool:
-            for frame in self.page.frames:
-                for shown in (_SHOWN, _TOGETHER):
-                    if await _showing(frame, shown, hide):
-                        return True
-            return self._tells_drawn and await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
+        return await self._read(None, lambda: self._shows(hide))
 
-        return await self._read(None, look)
+    async def _shows(self, hide: Callable[[str], bool]) -> bool:
+        for frame in self.page.frames:
+            for shown in (_SHOWN, _TOGETHER):
+                if await _showing(frame, shown, hide):
+                    return True
+        return self._tells_drawn and await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
 
     @property
     def _tells_drawn(self) -> bool:
@@ -170,8 +217,10 @@ class Pictures(ElementAccess):
 
 async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: str | None = None) -> bool:
     """Return True if one of these texts of the frame must be hidden; run ``then`` on those elements, even if the page changed since."""
+    # A reading keeps nothing in the page: a screenshot may be marking elements meanwhile.
+    source = _READ % (_TEXTS, shown) if then is None else _KEPT % (shown, _TEXTS)
     try:
-        texts = await isolated_world.Script[list[str]](_KEPT % (shown, _TEXTS), list[str]).on(frame)
+        texts = await isolated_world.Script[list[str]](source, list[str]).on(frame)
         numbers = [number for number, text in enumerate(texts) if hide(text)]
         if numbers and then is not None:
             await isolated_world.Script[None](_THEN % then, None).on(frame, numbers)
@@ -180,6 +229,16 @@ async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: 
         if frame.is_detached():
             return False
         raise
+
+
+@contextlib.contextmanager
+def _unless_detached(frame: Frame) -> Generator[None]:
+    """Ignore errors of a frame that went away: it is not in a picture."""
+    try:
+        yield
+    except Error:
+        if not frame.is_detached():
+            raise
 
 
 async def _unmark(frame: Frame) -> None:

@@ -30,6 +30,8 @@ def resume(
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    trace: flags.TraceFlag = None,
+    video: flags.VideoFlag = None,
     budget: flags.BudgetFlag = None,
     model_calls: flags.ModelCallsFlag = None,
 ) -> None:
@@ -54,6 +56,8 @@ def resume(
         browser_url=browser_url,
         keep_browser=keep_browser,
         linger=linger,
+        trace=trace,
+        video=video,
         budget=budget,
         model_calls=model_calls,
     )
@@ -80,6 +84,8 @@ def decide(
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    trace: flags.TraceFlag = None,
+    video: flags.VideoFlag = None,
 ) -> None:
     """Tell a paused run whether its last side effect happened, and continue.
 
@@ -87,7 +93,13 @@ def decide(
     `done`: it happened, and is not repeated; `not-done`: it did not happen, and is done now; `skip`: continue without it.
     """
     here = host.load(
-        headed=headed, browser_engine=engine, browser_url=browser_url, keep_browser=keep_browser, linger=linger
+        headed=headed,
+        browser_engine=engine,
+        browser_url=browser_url,
+        keep_browser=keep_browser,
+        linger=linger,
+        trace=trace,
+        video=video,
     )
     run_id = run_index.find(here.reader, run)
     replaced = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
@@ -106,6 +118,8 @@ def answer(
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    trace: flags.TraceFlag = None,
+    video: flags.VideoFlag = None,
 ) -> None:
     """Answer the questions of a paused run, and continue.
 
@@ -113,7 +127,13 @@ def answer(
     kept in the log, so they must not contain secrets.
     """
     here = host.load(
-        headed=headed, browser_engine=engine, browser_url=browser_url, keep_browser=keep_browser, linger=linger
+        headed=headed,
+        browser_engine=engine,
+        browser_url=browser_url,
+        keep_browser=keep_browser,
+        linger=linger,
+        trace=trace,
+        video=video,
     )
     run_id = run_index.find(here.reader, run)
     past, _reading = run_index.load_history(here.reader, run_id)

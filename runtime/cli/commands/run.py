@@ -81,6 +81,8 @@ def run(
     browser_url: flags.BrowserUrlFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
+    trace: flags.TraceFlag = None,
+    video: flags.VideoFlag = None,
     budget: flags.BudgetFlag = None,
     model_calls: flags.ModelCallsFlag = None,
     frozen: flags.FrozenFlag = False,
@@ -109,6 +111,8 @@ def run(
         keep_browser=keep_browser,
         linger=linger,
         run_timeout=run_timeout,
+        trace=trace,
+        video=video,
         budget=budget,
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )

@@ -1,0 +1,164 @@
+"""Pages after the steps before a failure, and the trace, in Chromium."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+import zipfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import playwright
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from nodes.values import Json
+from runtime import Runtime, Settings, events
+from runtime.browser.chromium import find
+from runtime.log import history
+from runtime.log.store import file_store
+from runtime.workspace import run_index
+from tests import site
+from tests.unit.test_video import frames
+
+pytestmark = pytest.mark.anyio
+
+FLOW = """
+version: 1
+name: Four pages
+{head}
+nodes:
+  - {{id: red, type: browser_action, action: goto, url: "{origin}/red"}}
+  - {{id: green, type: browser_action, action: goto, url: "{origin}/green"}}
+  - {{id: blue, type: browser_action, action: click, target: {{role: link, name: Next}}, verify: [{{url: "**/blue"}}]}}
+  - {{id: fill, type: browser_action, action: fill, target: {{label: Note}}, value: "{value}"}}
+  - {{id: press, type: browser_action, action: click, target: {{role: button, name: {button}}}, timeout: 2}}
+"""
+
+PAGE = """<!doctype html><title>{colour}</title><body style="background: {colour}"><a href="/{next}">Next</a>
+<label>Note <input></label> <button>Save</button><script>{script}</script>"""
+
+CANARY = "canary-5512"
+
+SCRIPT = "console.error('the page complains'); fetch('/missing'); setTimeout(() => { throw new Error('not caught') })"
+
+
+@pytest.fixture
+def served() -> Generator[site.Site]:
+    """Three pages of one colour each; the last one complains."""
+    with site.serve() as here:
+        for colour, after in (("red", "green"), ("green", "blue"), ("blue", "red")):
+            script = SCRIPT if colour == "blue" else ""
+            here.page(f"/{colour}", PAGE.format(colour=colour, next=after, script=script))
+        yield here
+
+
+async def ran(
+    folder: Path, served: site.Site, *, button: str = "Gone", secret: bool = False, **chosen: Any
+) -> events.RunEnded:
+    """The end of the run, with these settings. With ``secret`` it fills one in."""
+    file = folder / "flow.yaml"
+    head, value = ("secrets: [TOKEN]", "{{ secrets.TOKEN }}") if secret else ("", "hello")
+    file.write_text(FLOW.format(origin=served.origin, button=button, head=head, value=value))
+    settings = Settings(home=folder / "home", browser_mode="shared", **chosen)
+    async with Runtime(settings=settings, secrets={"TOKEN": CANARY}) as runs:
+        return await (await runs.start(file)).wait()
+
+
+def past_of(folder: Path, ended: events.RunEnded) -> history.History:
+    """The history of the run."""
+    return run_index.load_history(file_store.Files(folder / "home"), ended.run)[0]
+
+
+async def test_a_failure_keeps_the_pages_before_it_and_a_trace(tmp_path: Path, served: site.Site) -> None:
+    """The pages after the three steps before the failed one, what its page complained of, and a trace that Playwright's viewer shows."""
+    ended = await ran(tmp_path, served, trace="on")
+    assert (ended.status, ended.path) == ("failed", "press")
+    found = past_of(tmp_path, ended).evidence[-1]
+    frames: list[dict[str, Json]] = found["frames"]
+    assert [(each["path"], each["url"].rpartition("/")[2]) for each in frames] == [
+        ("green", "green"),
+        ("blue", "blue"),
+        ("fill", "blue"),
+    ]
+    said = [(each["kind"], each["text"], each.get("status")) for each in found["messages"]]
+    assert ("console", "the page complains", None) in said
+    assert ("request", "GET 404 Not Found", 404) in said
+    assert any(kind == "error" and "not caught" in text for kind, text, _status in said)
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=find.find(None))
+        try:
+            colours = [await colour_of(browser, Path(each["screenshot"]["path"])) for each in (*frames, found)]
+            assert colours == [(0, 128, 0), (0, 0, 255), (0, 0, 255), (0, 0, 255)]
+            await see_in_viewer(browser, Path(found["trace"]["path"]))
+        finally:
+            await browser.close()
+
+
+async def colour_of(browser: Browser, picture: Path) -> tuple[int, int, int]:
+    """The colour in the middle of a picture, as near as a JPEG tells it."""
+    page = await browser.new_page()
+    await page.goto(picture.as_uri())
+    colour: list[int] = await page.evaluate(
+        """() => {
+          const image = document.querySelector('img'), canvas = document.createElement('canvas');
+          canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+          const drawn = canvas.getContext('2d');
+          drawn.drawImage(image, 0, 0);
+          return Array.from(drawn.getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data).slice(0, 3);
+        }"""
+    )
+    await page.close()
+    return tuple(128 if 100 < each < 150 else 255 if each > 240 else 0 if each < 15 else each for each in colour)  # pyright: ignore[reportReturnType]
+
+
+async def see_in_viewer(browser: Browser, trace: Path) -> None:
+    """Open the trace in the viewer that Playwright ships: it shows the steps, the error, the picture, and what the page said."""
+    viewer = Path(playwright.__file__).parent / "driver/package/lib/vite/traceViewer"
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            return str(trace) if path.startswith("/of-run/") else super().translate_path(path)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(viewer))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{server.server_port}"
+        page = await browser.new_page()
+        broken: list[str] = []
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        await page.goto(f"{origin}/index.html?trace={origin}/of-run/trace.zip")
+        listed = page.get_by_test_id("actions-tree")
+        await listed.get_by_text("press").click()
+        for path in ("red", "green", "blue", "fill"):
+            await listed.get_by_text(path, exact=False).first.wait_for()
+        await page.get_by_role("tab", name="Errors").click()
+        await page.get_by_text("target-not-found").first.wait_for()
+        await page.get_by_role("tab", name="Console").click()
+        await page.get_by_text("the page complains").first.wait_for()
+        await page.get_by_role("tab", name="Network").click()
+        await page.get_by_text("missing").first.wait_for()
+        shown = page.locator(".aria-mode-view img, .film-strip img").first
+        await shown.wait_for(state="attached")
+        assert broken == []
+        server.shutdown()
+
+
+async def test_pages_that_show_a_secret_are_in_no_trace_and_no_video(tmp_path: Path, served: site.Site) -> None:
+    """A run that passes keeps both among its files; from the step that fills a secret in until the page changes there is no picture."""
+    ended = await ran(tmp_path, served, button="Save", secret=True, trace="on", video=True)
+    assert ended.status == "passed"
+    trace, filmed = (Path(str(each["path"])) for each in ended.files)
+    shots = frames(filmed.read_bytes())
+    assert [colour for _at, _width, _height, colour in shots] == [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 1)]
+    with zipfile.ZipFile(trace) as archive:
+        assert len([name for name in archive.namelist() if name.startswith("screenshots/")]) == 3
+    assert not any(CANARY.encode() in each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file())
+    failed = await ran(tmp_path, served, secret=True, trace="on-failure")
+    found = past_of(tmp_path, failed).evidence[-1]
+    assert found["frames"][-1]["no_screenshot"] == "secret-on-page"
+    assert found["screenshot"]["size"] > 0, "the failed step has its masked picture"
