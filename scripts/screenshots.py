@@ -10,10 +10,12 @@ import dataclasses
 import io
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from playwright.sync_api import Page, sync_playwright
 from rich import console as rich_console
 from rich import terminal_theme, text
 from typing_extensions import override
@@ -21,6 +23,7 @@ from typing_extensions import override
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from runtime.browser.chromium import find  # noqa: E402 — the root comes first
 from tests import shop_process, terminal  # noqa: E402 — the root comes first
 
 COLUMNS, ROWS = 96, 22
@@ -139,7 +142,7 @@ def report(stage: Stage) -> Path:
 
 def photograph(file: Path, output: Path) -> None:
     """Take the pictures of the report: its list, and the failed step, each in light and in dark."""
-    executable = find.find_chromium(None)
+    executable = find.find()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable, args=["--no-sandbox"] if os.geteuid() == 0 else []
