@@ -24,12 +24,12 @@ class Talk:
 
     def write(self, text: str) -> int:
         """Write ``text``, escaped; do nothing once the stream is broken."""
-        self._put(_masked(escapes.shown(text)))
+        self._put(_told(escapes.shown(text)))
         return len(text)
 
     def draw(self, text: str) -> int:
         """Write text with cursor movements unchanged: for a drawing whose texts are already escaped."""
-        self._put(_masked(text))
+        self._put(_told(text))
         return len(text)
 
     def _put(self, text: str) -> None:
@@ -76,21 +76,21 @@ def _secrets_are_known() -> bool:
     return sources is not None and bool(sources.ENVIRONMENT.seen)
 
 
-def _masked(text: str) -> str:
+def _told(text: str) -> str:
     if not _secrets_are_known():
         return text
     from runtime.secrets import published
 
-    return published.masked(text)
+    return published.told(text)
 
 
 def put(stream: TextIO, text: str) -> None:
     """Write a result, escaped, and flush it. Raises OSError if it cannot be written, UsageError ``secret-published``."""
-    shown = _masked(escapes.shown(text))
+    shown = escapes.shown(text)
     if _secrets_are_known():
         from runtime.secrets import published
 
-        published.demand_clean("the output", shown.encode(errors="surrogatepass"))
+        shown = published.result(shown)
     stream.write(shown)
     stream.flush()
 

@@ -44,8 +44,21 @@ def found(data: bytes) -> gate.Found | None:
     return gate.Gate(_masker()).data(data)
 
 
+def result(text: str) -> str:
+    """Return the result of a command as it is printed. Raises UsageError ``secret-published``."""
+    shown = masked(text)
+    demand_clean("the output", shown.encode(errors="surrogatepass"))
+    return shown
+
+
+def told(text: str) -> str:
+    """Return what a command says beside its result as it is printed: only a mask, if a secret would still be seen."""
+    shown = masked(text)
+    return shown if found(shown.encode(errors="surrogatepass")) is None else f"{masking.MASK}\n"
+
+
 def masked(text: str) -> str:
-    """Return a text that is printed without the secrets. JSON stays JSON."""
+    """Return a text without the secrets. JSON stays JSON."""
     masker = _masker()
     if masker.idle or (shown := masker.text(text)) == text:
         return text

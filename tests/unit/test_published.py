@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import base64
+import gzip
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -66,6 +68,15 @@ def test_a_result_with_a_secret_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert (refused.value.code, capsys.readouterr().out) == ("secret-published", "")
     assert "KEY" in refused.value.message
     assert SECRET not in str(refused.value.as_json())
+
+
+@pytest.mark.usefixtures("unmasked")
+@pytest.mark.parametrize("form", [str, lambda text: base64.b64encode(gzip.compress(text.encode())).decode()])
+def test_what_is_said_with_a_secret_is_left_out(form: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without masks a line with a secret is replaced, also if it is packed; other lines stay."""
+    console.say(f"all is {form(SECRET * 9)}")
+    console.say("well")
+    assert capsys.readouterr().err == f"{MASK}\nwell\n"
 
 
 def _report(file: Path) -> None:
