@@ -13,7 +13,7 @@ SEED ?= 1
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-words check-switches check-docs
 
-.PHONY: help setup browser shell demo demo-resume test test-all bench crash drift miniwob mutations check $(CHECKS) cassettes lock clean
+.PHONY: help setup browser shell demo demo-resume test test-all bench crash drift miniwob mutations check $(CHECKS) screenshots cassettes lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ check-docs: setup
 	@$(BIN)/python scripts/node_docs.py --check
 	@$(BIN)/python scripts/setting_docs.py --check
 	@$(BIN)/python scripts/state_docs.py --check
+
+screenshots: setup browser ## take the pictures of the README anew
+	@exec $(BIN)/python scripts/screenshots.py $(ARGS)
 
 cassettes: setup browser ## record the cassettes of the examples again
 	@$(BIN)/python scripts/record_cassettes.py $(ARGS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import urllib.request
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -70,4 +73,23 @@ def _next(folder: Path, *, ci: bool) -> list[str]:
     except SetupError:
         commands.append("runops install")
     commands += [f"runops run {EXAMPLE}", "runops new NAME --url URL"]
-    return commands if ci else [*commands, "runops init --github"]
+    if not ci:
+        return [*commands, "runops init --github"]
+    return commands if [*folder.glob("vendor/runops-*.whl")] else [*commands, _vendor()]
+
+
+def _vendor() -> str:
+    """Return the command that puts the wheel of this RunOps into ``vendor``, from where a job installs it.
+
+    The package called ``runops`` on PyPI is another project, so a job must not install by that name.
+    """
+    found = metadata.distribution("runops").read_text("direct_url.json")
+    origin: dict[str, Json] = json.loads(found) if found is not None else {}
+    url = str(origin.get("url", "CHECKOUT"))
+    if "vcs_info" in origin:
+        info: dict[str, Json] = origin["vcs_info"]
+        url = f"{info['vcs']}+{url}@{info['commit_id']}"
+    path = urllib.request.url2pathname(url.removeprefix("file://")) if url.startswith("file:") else url
+    if path.endswith(".whl"):
+        return f"mkdir -p vendor && cp {shlex.quote(path)} vendor/"
+    return f"pip wheel --no-deps -w vendor {shlex.quote(path)}"
