@@ -123,10 +123,12 @@ class CaseView {
     return this.pair;
   }
 
-  /** The step that is shown before one is chosen: the one that failed, or the first. */
+  /** The step that is shown before one is chosen: the one that failed or asks, or the first. */
   first() {
     const { run } = this;
-    return this.tree.failures().at(-1) || run.path || run.steps[0].path;
+    const isStep = run.steps.some((step) => step.path === run.path);
+    if (isStep) return run.path;
+    return (run.status !== "passed" && this.tree.failures().at(-1)) || run.steps[0].path;
   }
 
   timeline(route) {

@@ -19,8 +19,8 @@ function viewOf(view, title) {
   const missing = view.none ? `No picture: ${view.none}.`
     : view.file ? `The picture is left out, to keep this page small: ${view.file.path}` : "No picture.";
   return el("figure", {},
-    el("figcaption", {}, span("who", title), view.title ? span("", view.title) : null, view.url ? el("code", {}, view.url) : null),
-    pictureOf(view.picture, `${title}: ${view.url || "page"}`) || el("p", { class: "note" }, missing));
+    pictureOf(view.picture, `${title}: ${view.url || "page"}`) || el("p", { class: "note" }, missing),
+    el("figcaption", {}, span("who", title), view.url ? el("code", {}, view.url) : null, view.title ? span("", view.title) : null));
 }
 
 /** The pages before and after a step, as far as evidence has them. */

@@ -17,7 +17,7 @@ function talkOf(attempt) {
     if (said.who === "did") {
       return line(WHO.did, about, [], "act", el("p", {}, outcome(said.status, true), " ", el("code", {}, said.does)), errorBox(said.error));
     }
-    const calls = (said.calls || []).map(([name, args]) => el("div", { class: "call" }, el("code", {}, name), textOf(args)));
+    const calls = (said.calls || []).map(([name, args]) => el("div", { class: "call" }, el("code", {}, name), " ", textOf(args)));
     const picture = pictureOf(said.picture, "The page as the model saw it");
     return line(WHO[said.who], about, said.text || [], said.who === "answer" ? "theirs" : "ours", calls, picture, errorBox(said.error));
   });

@@ -60,7 +60,7 @@ function axis(clock) {
     gap.style.setProperty("left", `${100 * at}%`);
     return gap;
   });
-  return el("div", { class: "axis", "aria-hidden": "true" }, span("name"), span("bars", ticks, gaps), span("time"));
+  return el("div", { class: "axis", "aria-hidden": "true" }, span("bars", ticks, gaps));
 }
 
 /** The columns of the timeline's rows. */
