@@ -102,7 +102,18 @@ def case(
     attempts = [record(each, each["state"]) for each in runs]
     last = record(runs[-1] if runs else None, status)
     about = {"case": f"{file}[{row}]" if row else file, "file": file, "name": name, "row": row}
-    return {**last, **about, "started": AT.format(0), "attempts": attempts, "differed": [], "live": False, **fields}
+    return {
+        **last,
+        **about,
+        "started": AT.format(0),
+        "attempts": attempts,
+        "differed": [],
+        "live": False,
+        "tags": [],
+        "notes": [],
+        "host": "",
+        **fields,
+    }
 
 
 def batch(*cases: dict[str, Any], runs: list[dict[str, Any]], pictures: dict[str, bytes] | None = None) -> BatchReport:

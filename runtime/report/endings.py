@@ -88,6 +88,8 @@ class CaseRecord(RunRecord, _Named):
     name: str
     row: str | None
     """The label of its row of inputs."""
+    tags: list[str]
+    """The tags of its workflow."""
     started: str
     """When its first run began; empty if none did."""
     attempts: list[RunRecord]
@@ -390,7 +392,8 @@ def of_case(outcome: results.Outcome) -> CaseRecord:
     facts = _facts(outcome.ended, outcome.run, outcome.state, outcome.exit)
     if outcome.error is not None:
         facts["error"] = outcome.error.as_json()
-    about = {"name": outcome.name, "row": outcome.case.row, "host": platform.node()}
+    tags = outcome.case.loaded.workflow.tags if outcome.case.loaded is not None else []
+    about = {"name": outcome.name, "row": outcome.case.row, "tags": tags, "host": platform.node()}
     case = {"case": outcome.case.id, "started": outcome.started, **about}
     attempts = [RunRecord.model_validate(_facts(each.ended, each.id, each.state, each.exit)) for each in outcome.runs]
     asked = [each.ended.costs for each in outcome.runs if each.ended is not None and each.ended.costs is not None]

@@ -120,7 +120,7 @@ def forty() -> str:
         case("Ask", "paused", {**good, "run": "01ASK", "state": "paused"}, seconds=7),
         case(EVIL, "failed", {**bad, "run": "01EVIL"}, error=ERROR),
         case("Never", "skipped"),
-        case("Live", "passed", good, live=True),
+        case("Live", "passed", good, live=True, tags=["nightly"], notes=["Not retried: a model answered."]),
         *(case(f"Fine {number}", "passed", {**good, "seconds": 20.0 if number == 9 else 1.0}) for number in range(34)),
     ]
     runs = [bad, good, *({**bad, "run": name} for name in ("01EVIL", "01ONE", "01ASK"))]
@@ -215,6 +215,9 @@ async def filters(reader: Reader) -> None:
     await expect(page.get_by_text("No case matches.")).to_be_visible()
     await reader.press("Escape", "/")
     await page.keyboard.type("NORTH")
+    await expect(reader.cases()).to_have_count(1)
+    await reader.press("Escape", "/")
+    await page.keyboard.type("nightly")
     await expect(reader.cases()).to_have_count(1)
     await reader.press("Escape")
     await expect(reader.cases()).to_have_count(40)

@@ -263,6 +263,16 @@ def test_cases_without_a_run_are_shown() -> None:
         assert text in found.text
 
 
+def test_a_run_of_which_a_worker_died_is_shown_once() -> None:
+    """A case whose run was resumed after its worker died has two records of that run, and the page one; its notes say why."""
+    details = run(step("one"))
+    died = record(details, "interrupted")
+    shown = case("One", "passed", details, notes=["its worker died"]) | {"attempts": [died, record(details, "passed")]}
+    (found,) = Page(page.of_batch(batch(shown, runs=[details]))).data["cases"]
+    assert [each["status"] for each in found["runs"]] == ["passed"]
+    assert found["notes"] == ["its worker died"]
+
+
 def test_one_run_is_a_page_of_one_case() -> None:
     """The page of `show RUN --html` has the run's outcome, costs, question and differences like that of a case."""
     report = RunReport.model_validate(

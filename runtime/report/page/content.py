@@ -89,6 +89,9 @@ def _case(case: CaseRecord, details: Mapping[str, RunReport]) -> Part:
     seconds = sum(each.seconds or 0 for each in case.attempts)
     return {name: getattr(case, name) for name in ("case", "name", "file", "status")} | _given(
         row=case.row,
+        tags=case.tags,
+        notes=case.notes,
+        host=case.host,
         started=moment(case.started),
         seconds=seconds,
         took=duration(seconds) if case.attempts else "",
@@ -100,8 +103,14 @@ def _case(case: CaseRecord, details: Mapping[str, RunReport]) -> Part:
         differed=_differences(case.differed),
         green=case.green,
         since_green=_differences(case.since_green),
-        runs=[_recorded(each, details) for each in case.attempts],
+        runs=[_recorded(each, details) for each in _runs_of(case)],
     )
+
+
+def _runs_of(case: CaseRecord) -> list[RunRecord]:
+    """Return the runs of a case; of one that several processes did, the last record."""
+    last = {each.run: each for each in case.attempts if each.run is not None}
+    return [each for each in case.attempts if each.run is None or last[each.run] is each]
 
 
 def _recorded(record: RunRecord, details: Mapping[str, RunReport]) -> Part:

@@ -16,8 +16,9 @@ class CaseView {
     return el("header", { class: "head" },
       report.cases.length > 1 ? this.ways(route) : null,
       el("h1", { tabindex: "-1" }, outcome(shown.status), el("span", {}, shown.name), shown.live ? liveMark() : null),
-      el("p", { class: "about" }, [run.run, run.started, run.took, shown.cost].filter(Boolean).map((each) => span("dim", each))),
+      el("p", { class: "about" }, present([run.run, run.started, run.took, shown.cost, shown.host && `on ${shown.host}`]).map((each) => span("dim", each))),
       several ? this.runs(route) : null,
+      (shown.notes || []).map((each) => el("p", { class: "note" }, each)),
       this.problem(),
       run.happened ? el("ul", { class: "happened" }, run.happened.map((each) => el("li", {}, each))) : null,
       run.facts ? folded("About this run", [rowsOf(run.facts), run.output === undefined ? null : section("Output", valueOf(run.output))]) : null);
