@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -384,6 +385,8 @@ class FakeBrowser:
         """What the run dismisses."""
         self.dismissals: list[Dismissal] = []
         """What it has dismissed since the run asked last."""
+        self.moved = asyncio.Event()
+        """Set when a test's page moves on."""
         self.framed: list[str] = []
         """The addresses of the frames that were taken."""
         self.heard = False

@@ -144,6 +144,8 @@ async def _attempts(run: RunState, reached: StepReached, *, closing: bool = Fals
         run.emit(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
             value = _bind_effects(reached, await reconcile.attempt_step(run, step))
+            if run.tracing.all:
+                await run.tracing.settled()
             await tried_confirms.after(run, step)
             return value
         except attempt.ValuePending:

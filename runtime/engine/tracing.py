@@ -1,7 +1,7 @@
 """Pictures of the page after the run's steps: the newest in memory in case a step fails, or all of them.
 
 A picture is taken beside the next step, and done before that step acts. In case of a failure only, pictures may take a small share of the
-time, so a step that ends right after others may have none.
+time, so a step that ends right after others may have none. If every step has one, the next step waits for it before it begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Mode = Literal["on", "off", "on-failure"]
 
 BEFORE = 3  # number of steps before the failed one whose frames are kept
 MOST = 1_000  # frames in memory of a run that keeps them all; later ones replace the oldest
-SECONDS = 1.0  # time limit of a picture
+SECONDS = 0.5  # time limit of a picture for which the next step may have to wait
+SECONDS_OF_ALL = 3.0  # the same if every step has one, before the next step begins
 SHARE = 0.06  # part of the time that pictures may take if they are only for a failure
 SAVED = 0.1  # most seconds that are saved up for pictures that follow one another closely
 WAITING = (
@@ -117,7 +118,7 @@ class Tracing:
         frame.refused = NONE
         with contextlib.suppress(Exception):  # a picture must never be what a run fails at
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(SECONDS_OF_ALL if self.all else SECONDS):
                     frame.picture = await page.frame(hide)
                 frame.refused = None
             except RunOpsError as error:

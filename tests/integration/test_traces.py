@@ -14,13 +14,15 @@ import playwright
 import pytest
 from playwright.async_api import Browser, async_playwright
 
+from nodes.errors import AuthorError
 from nodes.values import Json
 from runtime import Runtime, Settings, events
 from runtime.browser.chromium import find
+from runtime.engine import trace_file
 from runtime.log import history
 from runtime.log.store import file_store
 from runtime.workspace import run_index
-from tests import site
+from tests import browsers, site
 from tests.unit.test_video import frames
 
 pytestmark = pytest.mark.anyio
@@ -162,3 +164,45 @@ async def test_pages_that_show_a_secret_are_in_no_trace_and_no_video(tmp_path: P
     found = past_of(tmp_path, failed).evidence[-1]
     assert found["frames"][-1]["no_screenshot"] == "secret-on-page"
     assert found["screenshot"]["size"] > 0, "the failed step has its masked picture"
+
+
+SHOWING = {
+    "text": f"<p>Key {CANARY}</p>",
+    "two texts": f"<p>Key <b>{CANARY[:6]}</b><i>{CANARY[6:]}</i></p>",
+    "field": f"<input value={CANARY}>",
+    "password": "<input type=password value=anything>",
+    "style": f"<style>p::after {{content: '{CANARY}'}}</style><p></p>",
+    "frame": f'<iframe srcdoc="<p>{CANARY}</p>"></iframe>',
+    "canvas": "<canvas width=200 height=40></canvas>",
+}
+
+
+async def test_a_frame_is_taken_of_a_page_without_secrets_only(
+    tmp_path: Path, served: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that shows one in any way, or a canvas, or a filled password field, has none; it is left as it was.
+
+    A secret that comes while the picture is taken counts, too.
+    """
+    plain = served.page("/plain", "<!doctype html><p>Key</p><input type=password>")
+    async with browsers.opened(tmp_path, served.origin) as browser:
+        await browser.page.goto(plain)
+        assert trace_file.size(await browser.page.frame(lambda text: CANARY in text)) == (1280, 720)
+        for way, body in SHOWING.items():
+            await browser.page.goto(served.page("/shown", f"<!doctype html>{body}"))
+            before = await browser.page.page.content()
+            with pytest.raises(AuthorError) as refused:
+                await browser.page.frame(lambda text: CANARY in text)
+            assert (refused.value.code, await browser.page.page.content()) == ("secret-on-page", before), way
+        assert trace_file.size(await browser.page.frame(None)) == (1280, 720), "without secrets a canvas is a picture"
+        await browser.page.goto(plain)
+        page, camera = browser.page.page, browser.page._camera[1]
+        taken = camera.send
+
+        async def late(*command: Any) -> Any:
+            await page.evaluate("text => document.body.append(text)", CANARY)
+            return await taken(*command)
+
+        monkeypatch.setattr(camera, "send", late)
+        with pytest.raises(AuthorError, match="shows a secret"):
+            await browser.page.frame(lambda text: CANARY in text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import time
@@ -42,6 +43,7 @@ class Noisy(FakePage):
     async def ready(self, target: Target, action: ElementAction) -> None:
         self.browser.said.append(Message(time.time(), "console", "a failure of tok-123456"))
         self.browser.said.append(Message(time.time(), "console", "only a note", level="log"))
+        self.browser.said.append(Message(time.time(), "error", f"{'long ' * (evidence.MESSAGE // 5 - 1)}tok-123456"))
         await super().ready(target, action)
 
 
@@ -85,7 +87,9 @@ async def test_the_three_steps_before_a_failure_are_kept_with_their_pages(tmp_pa
     ]
     found = evidence.of(run.history)
     assert found is not None
-    assert [each["text"] for each in found["messages"]] == ["a failure of [hidden]"]
+    first, second = (each["text"] for each in found["messages"])
+    assert first == "a failure of [hidden]"
+    assert "tok" not in second, "a text that is cut shows no part of a secret"
 
 
 async def test_a_trace_has_every_step_and_no_secret(tmp_path: Path) -> None:
@@ -124,6 +128,33 @@ async def test_a_page_with_a_secret_has_no_frame(tmp_path: Path) -> None:
     await run.start()
     assert [shown for _path, shown in seen(run)][1] == "secret-on-page"
     assert not any(b"shop.test/4" in each.read_bytes() for each in files(run) if each.suffix == ".jpeg")
+
+
+class Slow(FakePage):
+    """A page whose pictures take until it moves on, or a moment."""
+
+    @override
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
+        self.browser.moved.set()
+        self.browser.moved = asyncio.Event()
+        return await super().goto(url, anew=anew, once=once)
+
+    @override
+    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.browser.moved.wait(), 0.05)
+        return await super().frame(hide)
+
+
+async def test_no_step_acts_before_the_picture_of_the_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a picture shows the page as its step left it."""
+    monkeypatch.setattr(tracing, "SAVED", 60.0)
+    monkeypatch.setattr(tracing, "SHARE", 1e6)
+    run = rig(tmp_path, "on-failure", Slow)
+    await run.start()
+    assert [shown for _path, shown in seen(run)] == [f"a picture of http://shop.test/{number}" for number in (3, 4, 5)]
 
 
 async def test_pictures_for_a_failure_take_a_small_share_of_the_time(

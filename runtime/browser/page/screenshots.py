@@ -124,8 +124,8 @@ class Pictures(ElementAccess):
     async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
         """Return a picture (JPEG) of the part of the page in view, and leave the page untouched.
 
-        ``hide`` is None if the run has no secrets. Raises AuthorError ``secret-on-page`` if the page shows a secret, or a filled password
-        field: a frame has no masks, since painting them over would change the page.
+        ``hide`` is None if the run has no secrets. Raises AuthorError ``secret-on-page`` if the page shows or may show a secret, or a filled
+        password field: nothing is painted over, since that would change the page.
         """
         self._run.demand_chromium("picture after a step")
         await self._demand_no_secret(hide)
@@ -142,7 +142,7 @@ class Pictures(ElementAccess):
             with _unless_detached(frame):
                 if await _PASSWORD.on(frame, milliseconds=FRAME_MILLISECONDS):
                     raise self._secret_shown()
-        if hide is not None and await self._shows(hide):
+        if hide is not None and await self._shows(hide, canvases=True):
             raise self._secret_shown()
 
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
@@ -196,14 +196,14 @@ class Pictures(ElementAccess):
         )
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
-        return await self._read(None, lambda: self._shows(hide))
+        return await self._read(None, lambda: self._shows(hide, canvases=self._secret_typed))
 
-    async def _shows(self, hide: Callable[[str], bool]) -> bool:
+    async def _shows(self, hide: Callable[[str], bool], *, canvases: bool) -> bool:
         for frame in self.page.frames:
             for shown in (_SHOWN, _TOGETHER):
                 if await _showing(frame, shown, hide):
                     return True
-        return self._tells_drawn and await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
+        return self._tells_drawn and await drawn_text.shown(self.page, hide, canvases=canvases)
 
     @property
     def _tells_drawn(self) -> bool:
