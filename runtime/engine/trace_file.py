@@ -9,12 +9,12 @@ import datetime as dt
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nodes.values import Json
 from runtime.browser.port import Message
-from runtime.display.text import described
+from runtime.display.text import described, value_text
 from runtime.log import attempts, entries, history
 from runtime.secrets import masking
 
@@ -85,7 +85,7 @@ class _Trace:
             # The call is written right before the action, and the step begins before that.
             begun = min(begun, ended - 1000 * result.seconds)
         action = call.action or call.node
-        given: Json = self._masker.json(call.args)
+        given = call.args
         # The viewer fills in what stands in braces.
         title = self._masked(f"{call.path}  {described(action, call.args)}")
         yield {
@@ -95,7 +95,7 @@ class _Trace:
             "title": title.replace("{", "(").replace("}", ")"),
             "class": "Step",
             "method": action,
-            "params": given if isinstance(given, dict) else {},
+            "params": self._texts(given) if isinstance(given, dict) else {},
             "pageId": PAGE,
         }
         if result is None or ended is None:
@@ -107,7 +107,7 @@ class _Trace:
             # The viewer shows the message alone.
             after["error"] = {"name": "Error", "message": message}
         elif result.value is not None:
-            after["result"] = {"value": self._masker.json(result.value)}
+            after["result"] = self._texts({"value": result.value})
         yield after
 
     def _shown(self, picture: Picture) -> Iterator[dict[str, Json]]:
@@ -166,6 +166,10 @@ class _Trace:
             "timings": {"send": -1, "wait": -1, "receive": -1},
         }
         return {"type": "resource-snapshot", "snapshot": snapshot}
+
+    def _texts(self, values: Mapping[str, Json]) -> dict[str, Json]:
+        """Return values as texts: the masks of a map would leave its keys."""
+        return {name: self._masked(value_text(value)) for name, value in values.items()}
 
     def _masked(self, text: str) -> str:
         return self._masker.text(text)[:LONGEST]

@@ -62,6 +62,14 @@ def test_a_browser_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytes
         (here / "pyproject.toml").unlink()
 
 
+def test_failures_are_traced_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `CI` set, the default of ``trace`` is ``on-failure``; else, and for a program, ``off``."""
+    assert settings.load().trace == "off"
+    monkeypatch.setenv("CI", "true")
+    assert (settings.load().trace, settings.load(trace="off").trace) == ("on-failure", "off")
+    assert settings.Settings().trace == "off"
+
+
 def test_a_browser_does_not_linger_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     """With `CI` set, the default linger is 0."""
     monkeypatch.setenv("CI", "true")

@@ -38,6 +38,7 @@ def try_node(
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
     keep_browser: flags.KeepBrowserFlag = None,
+    trace: flags.TraceFlag = None,
     budget: flags.BudgetFlag = None,
     model_calls: flags.ModelCallsFlag = None,
     frozen: flags.FrozenFlag = False,
@@ -50,6 +51,7 @@ def try_node(
     here = host.load(
         headed=headed,
         keep_browser=keep_browser,
+        trace=trace,
         budget=budget,
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )
