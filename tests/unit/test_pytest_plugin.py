@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.language import reader
@@ -88,3 +89,38 @@ def test_yaml_that_is_no_workflow_with_tests_is_left_alone(tmp_path: Path) -> No
         file.write_text(text)
         assert collecting.collector(file, None) is None  # pyright: ignore[reportArgumentType]
     assert collecting.collector(tmp_path / "none.yaml", None) is None  # pyright: ignore[reportArgumentType]
+
+
+class Asked:
+    """A request for fixtures, as pytest gives it."""
+
+    def __init__(self, *plugins: str, **fixtures: object) -> None:
+        self.fixturenames = [*fixtures]
+        self._plugins = plugins
+        self._fixtures = fixtures
+        self.config = self.pluginmanager = self
+
+    def hasplugin(self, name: str) -> bool:
+        return name in self._plugins
+
+    def getfixturevalue(self, name: str) -> object:
+        return self._fixtures[name]
+
+
+class Thing:
+    def __init__(self, url: str = "about:blank") -> None:
+        self.url = url
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (Asked(), "pytest-playwright-missing"),
+        (Asked("playwright", playwright=Thing(), page=Thing("http://shop.test/")), "page-too-early"),
+    ],
+)
+def test_a_page_that_cannot_be_worked_on_is_refused(asked: Any, code: str) -> None:
+    """Without pytest-playwright there is none; one that loaded a document before our selectors were known would not know them."""
+    with pytest.raises(RunOpsError) as refused:
+        pages.page_of(asked, None)
+    assert refused.value.code == code
