@@ -36,10 +36,10 @@ def prepare(playwright: Any) -> None:
 
 
 def page_of(request: pytest.FixtureRequest, options: BrowserOptions | None) -> Any:
-    """Return the page of the test, or one of its own if it uses none. Raises SetupError ``pytest-playwright-missing``, UsageError ``page-too-early``."""
+    """Return the page of the test, or one of its own if it uses none. Raises SetupError ``extra-missing``, UsageError ``page-too-early``."""
     if not request.config.pluginmanager.hasplugin("playwright"):
         raise SetupError(
-            "pytest-playwright-missing",
+            "extra-missing",
             "the workflow works on a page, and pages of tests come from pytest-playwright, which pytest has not loaded",
             fix="type: pip install 'runops[pytest]'",
         )

@@ -336,7 +336,7 @@ def test_a_session_that_does_not_ask_pays_nothing(tmp_path: Path) -> None:
     assert (code, "flows/counted.yaml::counts two words PASSED" in output) == (0, True), output
     tests.write(visited=VISITED)
     code, output = tests.run("-p", "no:playwright", "-k", "shows")
-    assert "error[pytest-playwright-missing]" in output
+    assert "error[extra-missing]" in output
 
 
 ALONE = """\

@@ -115,7 +115,7 @@ class Thing:
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        (Asked(), "pytest-playwright-missing"),
+        (Asked(), "extra-missing"),
         (Asked("playwright", playwright=Thing(), page=Thing("http://shop.test/")), "page-too-early"),
     ],
 )
