@@ -1,10 +1,13 @@
-"""Writes the help texts of the command into docs/command.md, or with --check refuses a page that differs.
+"""Writes the help texts of the command into docs/command.md, and what a shell completes into runtime/cli/completions.json.
+
+With --check it refuses files that differ.
 
 In the page, the help of a command is between `<!-- help: NAME -->` and `<!-- end -->` (`runops` for the general help).
 """
 
 import contextlib
 import io
+import json
 import os
 import pathlib
 import re
@@ -12,6 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "command.md"
+TABLE = ROOT / "runtime" / "cli" / "completions.json"
+FIX = "fix:  .venv/bin/python scripts/command_docs.py"
 BLOCK = re.compile(r"<!-- help: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -35,6 +40,13 @@ def written(page: str) -> str:
     )
 
 
+def table() -> str:
+    """Return what a shell completes, as JSON."""
+    from runtime.cli import completion_table
+
+    return f"{json.dumps(completion_table.whole(), indent=1, ensure_ascii=False)}\n"
+
+
 def problems(page: str) -> list[str]:
     """Return the problems of the page."""
     from runtime.cli import command_table
@@ -43,8 +55,8 @@ def problems(page: str) -> list[str]:
     missing = [command.name for command in command_table.every() if command.name not in shown]
     found = [f"`runops {name}` is not in it" for name in missing]
     if written(page) != page:
-        found.append("its help texts are not those of the command; fix:  .venv/bin/python scripts/command_docs.py")
-    return found
+        found.append(f"its help texts are not those of the command; {FIX}")
+    return [f"docs/command.md: {each}" for each in found]
 
 
 def main() -> int:
@@ -53,10 +65,13 @@ def main() -> int:
     page = PAGE.read_text(encoding="utf-8")
     if "--check" not in sys.argv:
         PAGE.write_text(written(page), encoding="utf-8")
+        TABLE.write_text(table(), encoding="utf-8")
         return 0
     wrong = problems(page)
+    if not TABLE.exists() or TABLE.read_text(encoding="utf-8") != table():
+        wrong.append(f"runtime/cli/completions.json: it is not what the commands take; {FIX}")
     for each in wrong:
-        print(f"docs/command.md: {each}", file=sys.stderr)
+        print(each, file=sys.stderr)
     return 1 if wrong else 0
 
 

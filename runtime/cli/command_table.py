@@ -47,6 +47,7 @@ _OWN = {
     "agents": "List the agents that a session can send as delegates",
     "config": "Print the settings, and where each comes from",
     "doctor": "Check this machine and its model server",
+    "completion": "Complete command lines in your shell",
     "install": "Install a browser for RunOps to drive",
 }
 _ELSEWHERE = {

@@ -12,9 +12,14 @@ from runtime.cli import signals
 def main(arguments: Sequence[str] | None = None) -> int:
     signals.install(signals.leave_at_once)
     open_streams()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if os.environ.get("_RUNOPS_COMPLETE"):
+        from runtime.cli import completing
+
+        return completing.answer(words)
     from runtime.cli import app
 
-    return app.run(list(sys.argv[1:] if arguments is None else arguments))
+    return app.run(words)
 
 
 def open_streams() -> None:

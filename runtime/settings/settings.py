@@ -19,25 +19,13 @@ from runtime.secrets import hidden_names, sources
 from runtime.settings import addresses, places
 from runtime.settings import prices as model_prices
 from runtime.settings import shares as model_shares
+from runtime.settings.homes import find_home
 from runtime.settings.places import PREFIX, Place
 from runtime.system.engines import Engine
 
 URL = "OPENAI_BASE_URL"
 TWELVE_HOURS = 12 * 3600.0
 Linger = Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)]
-
-
-def find_home(start: Path | None = None) -> Path:
-    """Return the nearest own ``.runops`` from ``start`` up, else beside pyproject.toml or ``.git``, else in ``start``; creates none."""
-    start = (start or Path.cwd()).absolute()
-    folders = [start, *start.parents]
-    for folder in folders:
-        if (folder / ".runops").is_dir() and os.getuid() in (0, (folder / ".runops").stat().st_uid):
-            return folder / ".runops"
-    for folder in folders:
-        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
-            return folder / ".runops"
-    return start / ".runops"
 
 
 def _absolute(path: Path) -> Path:

@@ -19,14 +19,14 @@ SET = "(set, and not shown)"
 
 
 def config(
-    name: Annotated[str | None, flags.argument("NAME", "One setting; by default all.")] = None,
+    name: Annotated[str | None, flags.argument("SETTING", "One setting; by default all.")] = None,
     origin: Annotated[bool, flags.option("--origin", "Where each value comes from, with file and line.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Print the settings that hold here, as a command without flags has them.
 
     A value comes from the environment, from `.env`, from pyproject.toml, or is the default. Keys, commands and passwords in addresses are
-    never shown. With a NAME only its value is printed. With `--json`, each setting has what it takes and what it does.
+    never shown. With a SETTING only its value is printed. With `--json`, each setting has what it takes and what it does.
     """
     wanted = [reference.find(name).name] if name is not None and name != KEY else [name] if name else None
     config = settings.load()
