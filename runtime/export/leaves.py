@@ -30,6 +30,9 @@ def emit(body: Body, node: Leaf) -> Value:
     if translate is None:
         raise NotCarried(WHY.get(getattr(node, "action", None) or getattr(node, "query", None) or node.type, _OTHER))
     value = translate(body, node)
+    if getattr(node, "rest", False) is not False:
+        body.line(f"{body.page_of(node.works_in)}.wait_for_load_state()")
+        body.line(f"{body.page_of(node.works_in)}.wait_for_timeout(500)")
     page = body.page_of(node.works_in)
     if node.verify and page != "page" and isinstance(node, mouse.Opener):
         page = body.local("here")

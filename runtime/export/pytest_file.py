@@ -253,6 +253,7 @@ class _File:
     def _options(self) -> list[str]:
         """Return the fixture with the browser's options, if the workflow has any."""
         options = self._loaded.workflow.browser
+        self.lost("", "resuming after a crash, and the log of a run with its evidence")
         self.lost("", "the guard of `allowed_origins`, and masking of secrets in traces and screenshots")
         if options is None:
             return []
