@@ -417,7 +417,7 @@ def test_the_command_writes_files(runops: Callable[..., tuple[int, str, str]], t
     code, printed, said = runops("--pytest", "one.yaml")
     assert code == 0
     assert "def test_one(page: Page) -> None:" in printed
-    assert "one.yaml: 1 thing left out" in said
+    assert "one.yaml: 2 things left out" in said
     code, printed, said = runops("--pytest", "one.yaml", "two.yaml", "-o", "tests")
     assert (code, printed) == (0, "")
     assert sorted(each.name for each in (tmp_path / "tests").iterdir()) == ["test_one.py", "test_two.py"]
