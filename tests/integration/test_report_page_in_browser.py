@@ -78,7 +78,13 @@ def failed_run() -> dict[str, Any]:
         ]
         steps.append(step(f"{order}/pay", status, parent=order, attempts=[tried]))
     frames = [
-        {"path": f"{orders[-1]}/look", "at": "", "url": "http://shop.test/orders/1004", "screenshot": shot(PICTURES[0])}
+        {"path": f"{orders[-2]}/pay", "at": "", "url": "http://shop.test/orders/1003", "no_screenshot": "too-fast"},
+        {
+            "path": f"{orders[-1]}/look",
+            "at": "",
+            "url": "http://shop.test/orders/1004",
+            "screenshot": shot(PICTURES[0]),
+        },
     ]
     kept = {
         "path": FAILED,
@@ -92,6 +98,7 @@ def failed_run() -> dict[str, Any]:
         "trace": {"name": "trace.zip", "path": "/home/trace.zip", "size": 9000, "sha256": "0"},
     }
     ended = {
+        "files": [{"name": "trace-1.zip", "path": "/home/my trace-1.zip", "size": 9000, "sha256": "0"}],
         "state": "failed",
         "error": ERROR,
         "path": FAILED,
@@ -299,7 +306,14 @@ async def tabs(reader: Reader) -> None:
         await expect(panel).to_contain_text(text)
     await reader.check_contrast()
     await reader.press("4")
-    for text in ("GET /api failed", "500", "playwright show-trace /home/trace.zip", "After each_order[#1004]/look"):
+    for text in (
+        "GET /api failed",
+        "500",
+        "playwright show-trace /home/trace.zip",
+        "After each_order[#1004]/look",
+        "the next step began before",
+        "playwright show-trace '/home/my trace-1.zip'",
+    ):
         await expect(panel).to_contain_text(text)
     await reader.check_names()
     await reader.press("5")

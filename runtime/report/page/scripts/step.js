@@ -14,9 +14,16 @@ function enlarge(image) {
   dialog.showModal();
 }
 
+const WITHOUT = {
+  "too-fast": "the next step began before there was time for one",
+  "secret-on-page": "the page showed a secret",
+  "no-picture": "the tab was closed, showed a dialog, or did not answer",
+  "engine-lacks": "this browser takes none",
+};
+
 /** A page as evidence shows it: its address, and its picture or why there is none. */
 function viewOf(view, title) {
-  const missing = view.none ? `No picture: ${view.none}.`
+  const missing = view.none ? `No picture: ${WITHOUT[view.none] || view.none}.`
     : view.file ? `The picture is left out, to keep this page small: ${view.file.path}` : "No picture.";
   return el("figure", {},
     pictureOf(view.picture, `${title}: ${view.url || "page"}`) || el("p", { class: "note" }, missing),
@@ -53,8 +60,13 @@ function evidenceOf(found) {
   return [
     found.dialog ? el("p", {}, "A dialog was open: ", el("code", {}, found.dialog)) : null,
     section("Messages of the page", messagesOf(found)),
-    section("Files", fileRows(files), found.trace ? command(`playwright show-trace ${quoted(found.trace.path)}`) : null),
+    section("Files", fileRows(files), found.trace ? viewer(found.trace) : null),
   ];
+}
+
+/** The command that opens a trace. */
+function viewer(file) {
+  return command(`playwright show-trace ${quoted(file.path)}`);
 }
 
 /** The tab with the evidence of all failures, and the files of the run. */
@@ -66,7 +78,7 @@ function evidence(run, show) {
       el("div", { class: "views" }, found.views.map((view, number) =>
         viewOf(view, number === found.views.length - 1 ? "When it failed" : `After ${view.path}`))),
       evidenceOf(found))),
-    section("Files that the run kept", fileRows(kept)),
+    section("Files that the run kept", fileRows(kept), (run.files || []).filter((file) => /^trace-.*\.zip$/.test(file.name)).map(viewer)),
     section("To check", (run.flags || []).map(flagOf)),
   ];
 }
