@@ -83,7 +83,8 @@ class Run:
         def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
             return leaf_services.LeafServices(run, step, self.models, self.python_modules, _agent)
 
-        self._kept: list[dict[str, Json]] = []  # files of the whole run
+        self._traced = False  # true if the evidence of the error that ended the run has its trace
+        self._kept: list[dict[str, Json]] = []  # recordings of the whole run
         self.id = self.writer.conversation.id
         state = RunState(
             self.loaded,
@@ -155,6 +156,8 @@ class Run:
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
+                    if not isinstance(failure, LogError):
+                        self._kept = await evidence.recordings(self.engine.state, traced=self._traced)
                     # Sync first, so that pending files are searched for secrets as well.
                     await writer.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
@@ -206,10 +209,8 @@ class Run:
         try:
             output = await work
         except RunOpsError as error:
-            traced = await evidence.keep(self.engine.state, error)
-            self._kept = await evidence.recordings(self.engine.state, traced=traced)
+            self._traced = await evidence.keep(self.engine.state, error)
             raise
-        self._kept = await evidence.recordings(self.engine.state, traced=False)
         if self.models is not None:
             said = await tasks.in_thread(self.models.finish, self.writer.history.ledger.exchanges)
             if said is not None:

@@ -21,6 +21,7 @@ from runtime.browser.chromium import find
 from runtime.engine import trace_file
 from runtime.log import history
 from runtime.log.store import file_store
+from runtime.report import of_run, text
 from runtime.workspace import run_index
 from tests import browsers, site
 from tests.unit.test_video import frames
@@ -85,10 +86,15 @@ async def test_a_failure_keeps_the_pages_before_it_and_a_trace(tmp_path: Path, s
         ("blue", "blue"),
         ("fill", "blue"),
     ]
+    store = file_store.Files(tmp_path / "home")
+    report = of_run.run_report(*run_index.load_history(store, ended.run), store, at="press", brief=True)
+    shown = "\n".join(text.step(report, text.Style()))
+    assert f"trace  playwright show-trace {found['trace']['path']}" in shown
+    assert f"before  fill  {frames[-1]['screenshot']['path']}" in shown
     said = [(each["kind"], each["text"], each.get("status")) for each in found["messages"]]
     assert ("console", "the page complains", None) in said
     assert ("request", "GET 404 Not Found", 404) in said
-    assert any(kind == "error" and "not caught" in text for kind, text, _status in said)
+    assert any(kind == "error" and "not caught" in each for kind, each, _status in said)
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=find.find(None))
         try:

@@ -213,6 +213,26 @@ async def test_a_whole_trace_is_a_file_of_a_run_that_passes(tmp_path: Path) -> N
     assert len([name for name in members(trace) if name.startswith("screenshots/")]) == len(run.loaded.workflow.nodes)
 
 
+async def test_an_interrupted_run_has_its_trace(tmp_path: Path) -> None:
+    """However the run ends, its recordings are kept."""
+    begun = asyncio.Event()
+
+    class Endless(FakePage):
+        @override
+        async def ready(self, target: Target, action: ElementAction) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+    run = rig(tmp_path, page=Endless)
+    running = asyncio.create_task(run.start())
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    [trace] = run.history.files
+    assert "shop.test/5" in members(trace)["trace.trace"]
+
+
 async def test_a_video_that_cannot_be_made_fails_no_run(tmp_path: Path) -> None:
     """The run says why there is none, and passes."""
     run = rig(tmp_path, "off", fails=False)
