@@ -63,8 +63,8 @@ def _select(body: Body, node: fields.Select) -> Value:
     step = Step(body, node)
     many = [string(step, each) for each in node.value] if isinstance(node.value, list) else []
     options = f"[{', '.join(many)}]" if isinstance(node.value, list) else step.of(node.value)
-    step.act(node.target, step.call("select_option", options))
-    return options if isinstance(node.value, list) else f"[{options}]"
+    call = step.call("select_option", options)
+    return f"{step.reach(node.target, len(call))}{call}"
 
 
 def _type(body: Body, node: fields.Type) -> Value:

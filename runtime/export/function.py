@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 from nodes.base import Leaf, Node
-from nodes.browser_action import files, navigation, sessions
+from nodes.browser_action import fields, files, navigation, sessions
 from nodes.browser_query import reads, rows
 from nodes.context import Context
 from nodes.group import Group
@@ -24,8 +24,11 @@ from runtime.export.variables import Key, Known, Loop, Variables, safe, snake
 from runtime.language.expressions import references
 from runtime.language.workflow import Loaded, below, plain
 
-_CHECKING = reads.Text | reads.Value | reads.Attribute | reads.State | rows.Table | navigation.Dialog | files.Download
-"""Steps whose value cannot be had if the page is not as it should be."""
+_CHECKING = (
+    *(reads.Text, reads.Value, reads.Attribute, reads.State, rows.Table),
+    *(fields.Select, files.Download, navigation.Dialog),
+)
+"""Steps that are done, or checked, by the code of their value."""
 
 
 class File(Protocol):

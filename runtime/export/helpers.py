@@ -35,7 +35,7 @@ PLAYWRIGHT = ("Dialog", "Download", "Error", "Locator", "Page", "expect")
 """Names of Playwright's sync API, in the order of an import."""
 
 HELPERS: dict[str, str] = {
-    "FAILURES": "FAILURES = (AssertionError, Error, ArithmeticError, LookupError, TypeError)",
+    "FAILURES": "FAILURES = (AssertionError, Error, ArithmeticError, LookupError, TypeError, ValueError)",
     "setting": '''
 def setting(name: str, default: Any) -> Any:
     """Return an input. `INPUT_NAME` in the environment overrides it."""
@@ -211,6 +211,13 @@ def read_table(found: Locator) -> list[dict[str, str]]:
     cells = [row.locator("th, td").all_inner_texts() for row in rows]
     texts = [[" ".join(cell.split()) for cell in row] for row in cells]
     return [dict(zip(texts[0], row, strict=False)) for row in texts[1:]]
+''',
+    "cell": '''
+def cell(row: dict[str, str], header: str | int) -> str:
+    """Return a cell by its header, in any case, or by its number from 1."""
+    if isinstance(header, int):
+        return list(row.values())[header - 1]
+    return {name.lower(): text for name, text in row.items()}[header.lower()]
 ''',
     "move_pressed": '''
 def move_pressed(found: Locator, places: list[tuple[float, float]]) -> None:

@@ -9,7 +9,6 @@ from runtime.export.code import NotCarried
 from runtime.export.queries import QUERIES
 from runtime.export.step import Body, Value, check
 
-_OTHER = "it has no plain Playwright equivalent"
 WHY = {
     "cognition": "it asks a model",
     "agent": "a model does it",
@@ -28,7 +27,8 @@ def emit(body: Body, node: Leaf) -> Value:
     """Write the statements of a step, and return the code of its value. Raises NotCarried before it writes any."""
     translate = ACTIONS.get(type(node)) or QUERIES.get(type(node))
     if translate is None:
-        raise NotCarried(WHY.get(getattr(node, "action", None) or getattr(node, "query", None) or node.type, _OTHER))
+        name = getattr(node, "action", None) or getattr(node, "query", None) or node.type
+        raise NotCarried(WHY.get(name, f"the node type `{node.type}` is of a plugin"))
     value = translate(body, node)
     if getattr(node, "rest", False) is not False:
         body.line(f"{body.page_of(node.works_in)}.wait_for_load_state()")

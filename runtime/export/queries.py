@@ -13,7 +13,7 @@ from nodes.template import Template
 from nodes.transform import Transform
 from runtime.export import expressions, locators
 from runtime.export.code import NotCarried
-from runtime.export.layout import quoted
+from runtime.export.layout import literal, quoted
 from runtime.export.step import Body, Step, Value, check
 
 
@@ -130,11 +130,7 @@ def _table(body: Body, node: rows.Table) -> Value:
         return read
     parts: list[str] = []
     for name, column in node.columns.items():
-        cell = (
-            f"list(row.values())[{column.header - 1}]"
-            if isinstance(column.header, int)
-            else f"row[{quoted(column.header)}]"
-        )
+        cell = f"{body.need('cell')}(row, {literal(column.header)})"
         parts.append(f"{quoted(name)}: {typed(body, column.type, cell)}")
     return f"[{{{', '.join(parts)}}} for row in {read}]"
 
