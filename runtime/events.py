@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from typing import Literal, Protocol, get_args
 
 from nodes.errors import BudgetReached, Paused, Replaced, RunOpsError
 from nodes.values import Json
@@ -32,8 +33,11 @@ class EventBase:
 
     def as_json(self) -> dict[str, Json]:
         """Return a JSON object; ``event`` is its kind, such as ``step-finished``."""
-        name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
-        return {"event": name, **dataclasses.asdict(self)}
+        return {"event": _kind(type(self)), **dataclasses.asdict(self)}
+
+
+def _kind(of: type[EventBase]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", of.__name__).lower()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,14 @@ class RunEnded(EventBase):
 
 
 Event = RunStarted | StepStarted | StepWaiting | LoopItem | StepFinished | Said | RunEnded
+
+
+_KINDS: dict[Json, type[Event]] = {_kind(each): each for each in get_args(Event)}
+
+
+def from_json(data: Mapping[str, Json]) -> Event:
+    """Return the event that ``as_json`` has written."""
+    return _KINDS[data["event"]](**{name: value for name, value in data.items() if name != "event"})
 
 
 class Listener(Protocol):

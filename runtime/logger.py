@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 
 from runtime import events
 
 LOGGER = logging.getLogger("runops")
 # A program that has not set up logging gets no output.
 LOGGER.addHandler(logging.NullHandler())
+
+
+def silence() -> None:
+    """Silence logs of libraries, and Python's messages about objects that outlive the loop, in a process of a command."""
+    if os.environ.get("RUNOPS_TRACEBACK"):
+        return
+    logging.getLogger().addHandler(logging.NullHandler())
+    sys.unraisablehook = lambda _unraisable: None
 
 
 def wanted() -> bool:

@@ -1,14 +1,14 @@
-"""Several runs, one after another: each is reported as it ends, and all are summed up."""
+"""The cases of one command, in turn or by workers: each is reported as it ends, and all are summed up."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nodes.errors import InternalError, RunOpsError, UsageError
 from nodes.values import Json
 from runtime import events
-from runtime.batch import flaky, planning
+from runtime.batch import flaky, planning, shards
 from runtime.batch import policy as policies
 from runtime.cli import batch_summary, console, foreground, foreground_run, signals, values
 from runtime.display import escapes, facts
@@ -33,6 +33,9 @@ class Batch:
     here: host.Host
     as_json: bool = False
     quiet: bool = False
+    workers: int = 1
+    flags: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Settings that the command line gives: each worker loads its settings with them."""
     policy: policies.Policy = dataclasses.field(default_factory=policies.Policy)
     plain: bool = False  # true if one file was named: its output is printed as it is
     reporters: Sequence[reporters.Reporter] = ()
@@ -96,6 +99,30 @@ class Batch:
         return code
 
     def _run_all(self) -> None:
+        if self.workers > 1 and len(self.outcomes) > 1:
+            self._run_parallel()
+        else:
+            self._run_in_turn()
+
+    def _run_parallel(self) -> None:
+        from runtime.cli import parallel  # most commands have one worker
+
+        order = shards.longest_first([each.case.id for each in self.outcomes], self.plan.seconds)
+        parallel.Parallel(
+            [self.outcomes[position] for position in order],
+            {case: each.inputs for case, each in self._prepared.items()},
+            min(self.workers, len(self.outcomes)),
+            self.flags,
+            self.policy,
+            self.here,
+            over=self._case_over,
+            changed=self._note_report,
+            listeners=self.listeners,
+            quiet=self.quiet,
+            prints_outputs=not self.as_json,
+        ).carry_out()
+
+    def _run_in_turn(self) -> None:
         with (
             foreground.Foreground(
                 lambda: self._current.last_words() if self._current is not None else "interrupted",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
 
 import typer
 
-from runtime import events
+from runtime import events, logger
 from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes, facts
 from runtime.display.display import Display, choose
@@ -113,7 +111,7 @@ def carry_out(
 
     ``trial`` is the command line of a trial: its output is printed as JSON, and it cannot be resumed.
     """
-    silence()
+    logger.silence()
     run = Run(choose(quiet=quiet), here.reader, trial)
 
     with signals.handled_by(run.leave):
@@ -136,14 +134,6 @@ def carry_out(
 def report_takeover(holder: owners.Holder | None) -> None:
     if holder is not None:
         console.say(holder.as_taken())
-
-
-def silence() -> None:
-    """Silence logs of libraries, and Python's messages about objects that outlive the loop."""
-    if os.environ.get("RUNOPS_TRACEBACK"):
-        return
-    logging.getLogger().addHandler(logging.NullHandler())
-    sys.unraisablehook = lambda _unraisable: None
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:

@@ -120,7 +120,7 @@ class _Console(Console):
         return False
 
 
-class _Drawing:
+class _Stream:
     """Stream for the console, with the part of `IO[str]` that it uses. Sends cursor movements unchanged."""
 
     def __init__(self, talk: Talk) -> None:
@@ -128,15 +128,14 @@ class _Drawing:
         self.encoding = talk.encoding
 
 
-class Tree(Display):
-    interval = 0.25
+class Drawing:
+    """Lines at the end of a terminal that are drawn again and again, and disappear at the end."""
 
-    def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self.talk = talk
-        self.progress = Progress(clock)
+    def __init__(self, talk: Talk, lines: Callable[[int, int], list[Text]]) -> None:
+        """``lines`` returns what to draw on so many columns and rows."""
+        self._talk = talk
         self.console = _Console(
-            file=_Drawing(talk),  # type: ignore[arg-type]
+            file=_Stream(talk),  # type: ignore[arg-type]
             force_terminal=True,
             color_system="auto" if coloured(talk) else None,
             highlight=False,
@@ -145,7 +144,7 @@ class Tree(Display):
         )
         self._live = Live(
             console=self.console,
-            get_renderable=lambda: _joined(live(self.progress, *self.size())),
+            get_renderable=lambda: _joined(lines(*self.size())),
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
@@ -153,33 +152,55 @@ class Tree(Display):
             vertical_overflow="crop",
         )
 
-    def __call__(self, event: events.Event) -> None:
-        """Record the event; the timer draws, so many quick steps cost little."""
-        self.progress(event)
-        if isinstance(event, events.Said):
-            self.console.print(Text(one_line(event.text)), soft_wrap=False)
+    @property
+    def shown(self) -> bool:
+        return self._live.is_started
 
-    def begin(self) -> None:
-        """Draw at once, so that the start of a browser is visible."""
+    def start(self) -> None:
         self._live.start(refresh=True)
 
-    def tick(self) -> None:
+    def refresh(self) -> None:
         self._live.refresh()
 
-    def end(self) -> None:
-        if not self._live.is_started:
-            return
+    def stop(self) -> None:
         self._live.stop()
-        if lines := final(self.progress, self.size()[0]):
-            self.console.print(_joined(lines))
 
     def size(self) -> tuple[int, int]:
         """Return the columns and rows to draw on. Three columns stay free for the ``^C`` that a terminal echoes."""
         try:
-            columns, rows = os.get_terminal_size(self.talk.fileno())
+            columns, rows = os.get_terminal_size(self._talk.fileno())
         except OSError:
             columns, rows = 0, 0
         return max((columns or 80) - 3, 10), max((rows or 24) - 1, 2)
+
+
+class Tree(Display):
+    interval = 0.25
+
+    def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.progress = Progress(clock)
+        self._drawing = Drawing(talk, lambda width, height: live(self.progress, width, height))
+
+    def __call__(self, event: events.Event) -> None:
+        """Record the event; the timer draws, so many quick steps cost little."""
+        self.progress(event)
+        if isinstance(event, events.Said):
+            self._drawing.console.print(Text(one_line(event.text)), soft_wrap=False)
+
+    def begin(self) -> None:
+        """Draw at once, so that the start of a browser is visible."""
+        self._drawing.start()
+
+    def tick(self) -> None:
+        self._drawing.refresh()
+
+    def end(self) -> None:
+        if not self._drawing.shown:
+            return
+        self._drawing.stop()
+        if lines := final(self.progress, self._drawing.size()[0]):
+            self._drawing.console.print(_joined(lines))
 
 
 def _joined(lines: list[Text]) -> Text:

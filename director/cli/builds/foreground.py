@@ -18,7 +18,8 @@ from director.proving import performed
 from director.session import person
 from director.session.open import SessionWriter
 from nodes.errors import RunOpsError
-from runtime.cli import console, foreground_run, signals
+from runtime import logger
+from runtime.cli import console, signals
 from runtime.context import items
 from runtime.report import endings
 from runtime.workspace import host
@@ -27,7 +28,7 @@ from runtime.workspace import host
 def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin or resume a build, and follow it to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
-    foreground_run.silence()
+    logger.silence()
     found: session_options.Found | None = None
     if order.resume is not None:
         found = session_options.find(here, order.resume, options.given(order, here.settings), builds=True)

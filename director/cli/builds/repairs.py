@@ -23,8 +23,8 @@ from director.session import person, settings
 from director.session.state import SessionState
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
-from runtime import events
-from runtime.cli import console, foreground_run, signals
+from runtime import events, logger
+from runtime.cli import console, signals
 from runtime.cli.foreground import Foreground
 from runtime.context import briefs
 from runtime.display import costs
@@ -61,7 +61,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
 
     Always raises ``typer.Exit``, or RunOpsError if it could not begin.
     """
-    foreground_run.silence()
+    logger.silence()
     one = _Repair(goal, here, quiet=quiet)
     if one.past.status == "passed":
         if not quiet:

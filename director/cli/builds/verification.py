@@ -11,7 +11,7 @@ from director.draft import output_files
 from director.effects import grants
 from director.proving import draft_runs, finish, proofs, report, resets
 from nodes.errors import AssertFailed, LogError, RunOpsError, UsageError
-from runtime import events
+from runtime import events, logger
 from runtime.cli import console, foreground, foreground_run, signals, values
 from runtime.display import escapes
 from runtime.display.display import choose
@@ -45,7 +45,7 @@ class Verification:
     """The runs of one command. Raises RunOpsError from the start if the workflow cannot be run."""
 
     def __init__(self, options: VerifyOptions, here: host.Host) -> None:
-        foreground_run.silence()
+        logger.silence()
         self._options, self._here = options, here
         self._loaded = loaded = reader.load(options.file)
         self._text = regular_files.read(options.file).decode()  # with its byte order mark, if it has one

@@ -25,7 +25,8 @@ from director.session.open import SessionWriter
 from director.session.state import SessionState
 from nodes.errors import BudgetReached, ModelError, Paused, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime.cli import console, foreground_run, signals
+from runtime import logger
+from runtime.cli import console, signals
 from runtime.cli.foreground import Foreground
 from runtime.context import items
 from runtime.display.stream import Talk
@@ -79,7 +80,7 @@ class ChatOptions:
 def converse(options: ChatOptions, here: host.Host, *, form: Form, quiet: bool) -> None:
     """Begin or resume a session, and process its messages. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     options.check()
-    foreground_run.silence()
+    logger.silence()
     lines = form == "json-lines"
     person = options.message is None and not lines and typed_input.interactive()
     found: session_options.Found | None = None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nodes.errors import UsageError
+from runtime import logger
 from runtime.batch import cases, planning, selection, shards
 from runtime.batch import policy as policies
 from runtime.batch.reports import composing, event_lines, writing
-from runtime.cli import batch, case_list, flags, foreground_run, report_flags
+from runtime.cli import batch, case_list, flags, report_flags
 from runtime.cli import values as given_values
 from runtime.runs import collect
 from runtime.workspace import host
@@ -46,6 +47,12 @@ def run(
         flags.option("--durations FILE", "A report of an earlier command, to make shards that take equally long."),
     ] = None,
     only_list: Annotated[bool, flags.option("--list", "List the cases, and run none.")] = False,
+    jobs: Annotated[
+        str,
+        flags.option(
+            "--jobs, -j N", "Run so many cases at once, each in one of N processes; `auto`: one for each processor."
+        ),
+    ] = "1",
     retries: Annotated[
         int, flags.option("--retries N", "Start up to N new runs of a case that has failed.", min=0, max=100)
     ] = 0,
@@ -87,7 +94,7 @@ def run(
     model_calls: flags.ModelCallsFlag = None,
     frozen: flags.FrozenFlag = False,
 ) -> None:
-    """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
+    """Run workflows, one after another or several at once. Their output goes to stdout, everything else to stderr.
 
     Of a folder and the folders below it, every YAML file with `version` and `nodes` is run, except those with `run: manual` and those that
     others use. All files, inputs and secrets are checked first: if one is wrong, no run starts. A case is one run to do: a file, or a file
@@ -103,19 +110,21 @@ def run(
     one = {"--fail-fast": fail_fast, "--max-failures": max_failures, "--retries": retries}
     many = {**one, "--rows": rows, "--shard": shard, "--last-failed": last_failed}
     _check_key(paths, key, [name for name, given in many.items() if given], allow_changed=allow_changed)
-    here = host.load(
-        headed=headed,
-        browser_mode=browser,
-        browser_engine=engine,
-        browser_url=browser_url,
-        keep_browser=keep_browser,
-        linger=linger,
-        run_timeout=run_timeout,
-        trace=trace,
-        video=video,
-        budget=budget,
-        model_calls=flags.model_calls(model_calls, frozen=frozen),
-    )
+    settings: dict[str, Any] = {
+        "headed": headed,
+        "browser_mode": browser,
+        "browser_engine": engine,
+        "browser_url": browser_url,
+        "keep_browser": keep_browser,
+        "linger": linger,
+        "run_timeout": run_timeout,
+        "trace": trace,
+        "video": video,
+        "budget": budget,
+        "model_calls": flags.model_calls(model_calls, frozen=frozen),
+    }
+    here = host.load(**settings)
+    workers = _jobs(jobs)
     values = given_values.inputs(inputs or [], inputs_file)
     table = _table(rows, values)
     request = planning.Request(
@@ -124,13 +133,13 @@ def run(
         shard=shards.read(shard) if shard is not None else None,
         durations=durations,
         last_failed=last_failed,
-        looks_back=only_list,
+        looks_back=only_list or workers > 1,
     )
     found = collect.collect(paths)
     plan = planning.plan(found, request, here.reader)
     if only_list:
         raise typer.Exit(case_list.show(plan, as_json=as_json))
-    foreground_run.silence()
+    logger.silence()
     reports = writing.Reports(
         composing.Composer(here.reader, whole=html is not None or report is not None),
         report_flags.files(junit=junit, html=html, report=report),
@@ -143,6 +152,8 @@ def run(
         here,
         as_json=as_json,
         quiet=quiet,
+        workers=workers,
+        flags={name: value for name, value in settings.items() if value is not None},
         policy=policies.Policy(
             retries=retries, max_failures=1 if fail_fast else max_failures, fail_on_flaky=fail_on_flaky
         ),
@@ -154,6 +165,14 @@ def run(
         arguments=flags.arguments(ctx),
     )
     raise typer.Exit(runs.carry_out(values))
+
+
+def _jobs(text: str) -> int:
+    if text == "1":
+        return 1
+    from runtime.cli import parallel  # most commands have one worker
+
+    return parallel.jobs(text)
 
 
 def _table(file: Path | None, values: given_values.Given) -> cases.Rows | None:
