@@ -132,11 +132,12 @@ def test_earlier_failed_runs_are_flaky_or_rerun() -> None:
         run(each, "failed", id="01A", error={"code": "timeout", "message": "late", "fix": "wait"}, path="pay")
         run(each, "failed", 70, id="01B", error={"code": "internal", "message": "odd"})
         run(each, "interrupted", 130, id="01C")
-    run(flaky, "passed", 0, id="01C", output="done")
+    run(flaky, "passed", 0, id="01C", output="done").notes.append("its process died")
     run(failed, "failed", id="01D", error={"code": "gone", "message": "no"}, tolerated=1)
     one, two = read_cases(flaky, failed)
     assert (one.is_passed, one.is_flaky, two.is_failure, two.is_rerun) == (True, True, True, True)
     assert {each.name: each.value for each in one.properties()}["runops.resumed"] == "true"
+    assert one.system_out == "its process died\ndone"
     for case, kind in ((one, "Flaky"), (two, "Rerun")):
         told = [(type(each).__name__, each.type, each.message) for each in case.interim_result]
         assert told == [(f"{kind}Failure", "timeout", "late"), (f"{kind}Error", "internal", "odd")]

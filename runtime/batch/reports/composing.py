@@ -60,15 +60,9 @@ class Composer:
     def _compared(
         self, case: endings.CaseRecord, details: Mapping[str, RunReport], masker: masking.Masker
     ) -> endings.CaseRecord:
-        """Add what a flaky case did differently when it passed, and what another does differently since it last passed."""
+        """Add what a case that did not pass does differently since it last passed."""
         last = details.get(case.run or "")
-        if last is None or case.status == "passed":
-            return case
-        if case.status == "flaky":
-            failed = next((each for each in reversed(case.attempts[:-1]) if each.status == "failed"), None)
-            before = details.get(failed.run or "") if failed is not None else None
-            return case.model_copy(update={"differed": self._differences(before, last)}) if before is not None else case
-        if not self._whole:
+        if last is None or not self._whole or case.status in ("passed", "flaky"):
             return case
         green = self._green(case.attempts[0].run or "", masker)
         fields = {"green": green.run, "since_green": self._differences(green, last)} if green is not None else {}

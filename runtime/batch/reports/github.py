@@ -75,8 +75,10 @@ def _message(case: CaseRecord) -> Iterator[str]:
         failed = [each for each in case.attempts[:-1] if each.status == "failed"]
         yield f"passed in run {case.run}, after {count(len(failed), 'run')} failed"
         yield from (f"run {each.run}: {_of(each.path)}{cases.code(each)}: {cases.message(each)}" for each in failed)
+        yield from case.notes
         return
     yield f"{_of(case.path)}{cases.code(case)}: {cases.message(case)}"
+    yield from case.notes
     if (fix := cases.fix(case)) is not None:
         yield f"fix: {fix}"
     if case.run is not None:

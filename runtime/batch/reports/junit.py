@@ -144,6 +144,7 @@ def _lines(run: RunRecord) -> Iterator[str]:
 
 
 def _output(record: CaseRecord) -> Iterator[str]:
+    yield from record.notes
     if record.tolerated:
         yield f"{count(record.tolerated, 'error')} tolerated"
     if record.output is not None:

@@ -104,6 +104,7 @@ def _details(case: CaseRecord, details: dict[str, RunReport]) -> Iterator[str]:
     if len(case.attempts) > 1:
         runs = ", ".join(f"{markdown.code(each.run or '')} {each.status}" for each in case.attempts)
         yield f"\nRuns: {runs}\n"
+    yield from (f"\n{markdown.plain(each)}\n" for each in case.notes)
     last = details.get(case.run or "")
     commands = [f"runops show {case.run}", *([last.next] if last is not None and last.next else [])]
     if case.run is not None:
