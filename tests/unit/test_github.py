@@ -205,7 +205,7 @@ def test_a_summary_has_a_table_and_what_failed() -> None:
     runs = [each.model_copy(update={"differed": differed if each.status == "flaky" else []}) for each in whole.runs]
     text = summary.of_batch(whole.model_copy(update={"runs": runs}))
     lines = text.splitlines()
-    assert lines[0] == "## RunOps: 1 passed, 1 flaky, 1 failed in 5.0 s"
+    assert lines[0] == "## RunOps: 1 passed, 1 flaky, 1 failed (5.0 s of runs)"
     assert lines[4:7] == [
         "| ✅ passed | `shop/pay.yaml` | 1.2 s |  |  |",
         "| ❌ failed | `shop/pay.yaml` | 1.2 s | `pay` | `no button` |",
@@ -242,7 +242,7 @@ def test_no_text_is_live_in_a_summary(text: str) -> None:
     bare = re.sub(r"<code>[^<>\n]*</code>", "", bare)
     assert set(re.findall(r"<[^>]*>", bare)) <= {"<details>", "</details>", "<summary>", "</summary>"}
     assert not re.search(r"[@\[\]\ud800]|https?:", bare)
-    assert [line for line in bare.splitlines() if line.startswith("#")] == ["## RunOps: 1 flaky, 1 failed in 3.8 s"]
+    assert [line for line in bare.splitlines() if line.startswith("#")] == ["## RunOps: 1 flaky, 1 failed (3.8 s of runs)"]
     assert all(line.count("|") == 6 for line in found.splitlines() if re.match(r"\| (❌|⚠️)", line))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
-import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import xunit2
@@ -23,20 +21,7 @@ from runtime.runs import results
 from runtime.secrets import masking
 from tests import cases
 from tests.cases import NO_SECRETS, ended, report, run
-
-TREE = Path(__file__).parents[1]
-
-
-@functools.cache
-def schema() -> xmlschema.XMLSchema:
-    """The schema of the report."""
-    return xmlschema.XMLSchema(str(TREE / "junit.xsd"))
-
-
-def checked(data: bytes) -> bytes:
-    """The report, which follows the schema."""
-    schema().validate(ET.fromstring(data))
-    return data
+from tests.junit import checked
 
 
 def read(outcomes: list[results.Outcome]) -> Any:

@@ -27,7 +27,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 class Composer:
     def __init__(self, store: log_store.StoreReader, *, whole: bool) -> None:
-        """``whole``: with the steps of all runs, and pictures. Otherwise only with the steps of runs whose case did not simply pass."""
+        """``whole``: with the steps of all runs, and pictures. Otherwise only with the steps of cases that did not simply pass."""
         self._store = store
         self._whole = whole
         self._details: dict[tuple[str, int], RunReport | None] = {}  # by run, and number of its processes
@@ -46,7 +46,7 @@ class Composer:
 
     def _of_runs(self, found: results.Results, masker: masking.Masker) -> Iterator[tuple[str, RunReport | None]]:
         for outcome in found.outcomes:
-            if outcome.state == "passed" and not self._whole:
+            if outcome.state == "passed" and not self._whole and not outcome.notes:
                 continue
             processes: dict[str, int] = {}
             for each in outcome.runs:

@@ -68,7 +68,7 @@ def head(report: BatchReport) -> str:
     counts = [f"{number} {MARKS[state].partition(' ')[2]}" for state in MARKS if (number := tally[state])]
     shard = f", shard {report.shard.number} of {report.shard.of}" if report.shard is not None else ""
     took = duration(sum(map(cases.seconds, report.runs)))
-    return f"RunOps: {', '.join(counts) or 'no case'} in {took}{shard}"
+    return f"RunOps: {', '.join(counts) or 'no case'}{shard} ({took} of runs)"
 
 
 def _table(report: BatchReport) -> Iterator[str]:
