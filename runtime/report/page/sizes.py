@@ -14,15 +14,8 @@ from runtime.report.page.content import Page, Part, Whole
 
 PAGE = 5_000_000  # most bytes of a page
 PICTURES = 2_000_000  # bytes that pictures may take from long texts
-LONGEST = (
-    1_000_000,
-    100_000,
-    20_000,
-    5_000,
-    2_000,
-    500,
-    100,
-)  # most characters of one text or value; the next where the page is too large
+LONGEST = (1_000_000, 100_000, 50_000, 20_000, 10_000, 5_000, 3_000, 2_000, 1_000, 500, 200, 100)
+"""Most characters of one text or value; the next where the page is too large."""
 
 _PNG, _JPEG = b"\x89PNG", b"\xff\xd8\xff"
 _LIVE = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
