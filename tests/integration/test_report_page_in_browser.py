@@ -358,9 +358,10 @@ async def themes_and_help(reader: Reader) -> None:
     await expect(page.get_by_role("dialog", name="Keys")).to_contain_text("next failure")
     await reader.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
-    await page.emulate_media(media="print")
+    await page.emulate_media(media="print", color_scheme="dark")
+    assert await page.evaluate(ground) == light
     await expect(page.get_by_role("searchbox")).to_be_hidden()
-    await page.emulate_media(media="screen")
+    await page.emulate_media(media="screen", color_scheme="light")
 
 
 async def narrow(reader: Reader) -> None:

@@ -34,6 +34,14 @@ function writeAddress() {
   if (location.hash !== writeRoute(current)) history.replaceState(null, "", writeRoute(current));
 }
 
+/** Follow a link of our own at once; with a key held, the browser opens it elsewhere. */
+function follow(event) {
+  const link = event.target.closest("a[href^='#']");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  visit(readRoute(link.getAttribute("href")));
+}
+
 function readAddress() {
   clearTimeout(writing);
   if (location.hash !== writeRoute(current)) show(readRoute());
@@ -43,5 +51,6 @@ setTheme(THEMES.includes(keptTheme()) ? keptTheme() : "auto");
 document.body.prepend(el("div", { class: "corner" },
   button("Theme", nextTheme, { title: "Key t" }), button("Keys", help, { title: "Key ?" }), el("span", { id: "said", role: "status" })));
 addEventListener("hashchange", readAddress);
+addEventListener("click", follow);
 addEventListener("keydown", pressed);
 show(readRoute());

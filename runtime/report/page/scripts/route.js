@@ -1,8 +1,8 @@
 /** What is shown is in the address: `#cases?…`, or `#case/CASE/RUN/TAB/STEP`. */
 const TABS = ["steps", "timeline", "conversation", "evidence", "differences"];
 
-function readRoute() {
-  const [place, query] = splitOnce(location.hash.slice(1), "?");
+function readRoute(address = location.hash) {
+  const [place, query] = splitOnce(address.slice(1), "?");
   const [kind, ...parts] = place.split("/").map(decoded);
   const number = kind === "case" ? report.cases.findIndex((each) => each.case === parts[0]) : -1;
   if (number >= 0) return caseRoute(number, parts);
