@@ -14,7 +14,7 @@ from runtime.context import report_text
 from runtime.display import plans
 from runtime.log.store import store as log_store
 from runtime.log.writer import Texts
-from runtime.report import html, markdown, models, of_run, of_session, page, pictures, session_text, text
+from runtime.report import differences, html, markdown, models, of_run, of_session, page, pictures, session_text, text
 from runtime.workspace import host, run_index, session_index
 
 WINDOWS = "runops.windows"
@@ -90,8 +90,7 @@ def show(
         past, _reading = run_index.load_history(store, found)
         shown = export.as_nodes(found, past, store, as_nodes)
     elif as_html:
-        whole = _whole_run(store, found)
-        shown = page.of_run(whole, pictures.of_run(whole, store))
+        shown = _page_of_run(store, found)
     else:
         shown = _run(store, found, at, as_json=as_json, as_markdown=as_markdown)
     console.result(shown.removesuffix("\n"))
@@ -127,6 +126,18 @@ def _page_of_session(store: log_store.StoreReader, session: str) -> str:
         with contextlib.suppress(RunOpsError):
             seen[each] = store.blob(each)
     return html.of_session(report, runs, seen)
+
+
+def _page_of_run(store: log_store.StoreReader, run: str) -> str:
+    report = _whole_run(store, run)
+    seen = pictures.of_run(report, store)
+    # Nothing is compared with a run whose log is damaged.
+    with contextlib.suppress(RunOpsError):
+        green = run_index.last_passed(store, run) if report.state not in ("passed", "running") else None
+        if green is not None:
+            since = differences.differences(_whole_run(store, green), report)
+            return page.of_run(report, seen, green=green, since_green=since)
+    return page.of_run(report, seen)
 
 
 def _whole_run(store: log_store.StoreReader, run: str) -> models.RunReport:
