@@ -113,15 +113,16 @@ def raises(text):
 RUN = ["run", "passes.yaml", "fails.yaml", "--json"]
 
 REPORTS: dict[str, list[str]] = {
-    "junit": ["--junit", "out/report.xml"],
+    "out/report.xml": ["--junit", "out/report.xml"],
+    "out/report.html": ["--html", "out/report.html"],
+    "out/report.json": ["--report", "out/report.json"],
+    "out/events.jsonl": ["--events", "out/events.jsonl"],
+    "out/summary.md": ["--annotations", "on"],
 }
-"""Flags of `runops run` that write: a new channel is one line here."""
+"""Files that `runops run` writes with these flags: a new channel is one line here."""
 
-WRITTEN = ["out/report.xml"]
-"""The files of these reports."""
-
-ENVIRONMENT: dict[str, str] = {}
-"""Variables with which `runops run` writes more."""
+ENVIRONMENT = {"GITHUB_STEP_SUMMARY": "out/summary.md"}
+"""Variables with which it writes more."""
 
 AFTERWARDS: dict[str, list[str]] = {
     "text": ["show", "last"],
@@ -132,7 +133,9 @@ AFTERWARDS: dict[str, list[str]] = {
     "lists": ["runs", "--all", "--json"],
     "rows": ["query", "SELECT * FROM calls", "--csv"],
     "refused": ["run", "passes.yaml", "-i", "base=x", "-i", f"note={CANARY}", "--json"],
-    "differs": ["diff", "last", "last", "--json"],
+    "differences": ["diff", "last", "last", "--json"],
+    "merged": ["report", "merge", "out/report.json", "--html", "out/merged.html", "--junit", "out/merged.xml"],
+    "exported": ["export", "--pytest", "passes.yaml"],
 }
 """Commands that print what was logged: a new one is one line here."""
 
@@ -187,6 +190,7 @@ def project(folder: Path) -> Generator[tuple[Project, Site]]:
     with mirror() as site, responses.serve(answer) as model:
         made = Project(folder, KEY=CANARY, RUNOPS_MODEL="test-model", RUNOPS_MODEL_BASE_URL=model.url)
         made.environment |= {"RUNOPS_MODEL_KEY": model.key, "RUNOPS_MODEL_PROFILE": "openai", "RUNOPS_LINGER": "0"}
+        made.environment |= ENVIRONMENT
         made.write("passes.yaml", PASSES)
         made.write("fails.yaml", FAILS)
         (folder / "parts").mkdir()

@@ -11,6 +11,7 @@ from runtime.batch.reports import github, summary, writing
 from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.report import endings
+from runtime.secrets import published
 
 JunitFlag = Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")]
 HtmlFlag = Annotated[Path | None, flags.option("--html FILE", "Write one HTML page of all runs there.")]
@@ -48,11 +49,13 @@ def _annotate(report: endings.BatchReport) -> None:
 
 
 def _summarize(report: endings.BatchReport) -> None:
-    """Append to the summary of the step. A job does not fail because its summary cannot be written."""
+    """Append to the summary of the step. A job does not fail because its summary cannot be written. Raises UsageError ``secret-published``."""
     if not (name := os.environ.get("GITHUB_STEP_SUMMARY")):
         return
     try:
         with Path(name).open("ab") as file:
-            file.write(summary.of_batch(report, max(0, summary.MOST - file.tell())).encode())
+            data = summary.of_batch(report, max(0, summary.MOST - file.tell())).encode()
+            published.demand_clean("the summary of the step", data)
+            file.write(data)
     except OSError as error:
         console.say(f"the summary of the step cannot be written: {error.strerror} ({escapes.line(name)})")

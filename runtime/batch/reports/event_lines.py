@@ -7,12 +7,13 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.batch.reports.composing import masked
 from runtime.batch.reports.writing import not_written
 from runtime.report import batch_events, endings
 from runtime.runs import reporters, results
-from runtime.secrets import masking
+from runtime.secrets import masking, published
 
 FLAG = "--events"
 
@@ -27,7 +28,7 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
         self._begun = False
         self._started: set[str] = set()
         self._over: set[str] = set()
-        self._failed: OSError | None = None
+        self._failed: UsageError | None = None
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._file = file.open("wb", buffering=0)
@@ -55,7 +56,7 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
             self._write(batch_events.EndedEvent(case=None, at=_now(), exit=results.exit))
             self._file.close()
         if self._failed is not None:
-            raise not_written(FLAG, self._path, self._failed)
+            raise self._failed
 
     @override
     def event(self, case: results.Case, event: dict[str, Json]) -> None:
@@ -69,10 +70,15 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
     def _write(self, line: batch_events.Line) -> None:
         if self._failed is not None or self._file.closed:
             return
+        data = f"{masked(line, self._masker).line()}\n".encode()
         try:
-            self._file.write(f"{masked(line, self._masker).line()}\n".encode())
-        except OSError as error:
+            published.demand_clean(str(self._path), data)
+            self._file.write(data)
+        except UsageError as error:
             self._failed = error
+        except OSError as error:
+            self._failed = not_written(FLAG, self._path, error)
+        if self._failed is not None:
             self._file.close()
 
 
