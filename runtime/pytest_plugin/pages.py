@@ -56,7 +56,8 @@ def page_of(request: pytest.FixtureRequest, options: BrowserOptions | None) -> A
 
 
 def _has_page(request: pytest.FixtureRequest) -> bool:
-    return "page" in request.fixturenames
+    """Return whether the test works in a context of its own, where a run then has to work too."""
+    return any(name in request.fixturenames for name in ("page", "context"))
 
 
 def _own(request: pytest.FixtureRequest, options: BrowserOptions | None) -> Any:

@@ -72,7 +72,7 @@ def runops_secrets() -> Mapping[str, str]:
 def run_workflow(
     request: pytest.FixtureRequest, runops_inputs: Mapping[str, Any], runops_secrets: Mapping[str, str]
 ) -> RunWorkflow:
-    """Run a workflow file: on the ``page`` of the test if it has one, else on a page of its own."""
+    """Run a workflow file: on the ``page`` of the test if it has that or ``context``, else on a page of its own."""
     from runtime.pytest_plugin import running
 
     return running.RunWorkflow(request, runops_inputs, runops_secrets)

@@ -126,6 +126,11 @@ def test_shares_the_page(page: Page, run_workflow):
     assert len(page.context.pages) == 1
 
 
+def test_shares_the_context(context, run_workflow):
+    context.request.post(f"{SHOP}/login", form={"username": "admin", "password": "correct-horse"})
+    assert run_workflow("flows/reads.yaml").output == {"seen": "Orders"}
+
+
 def test_fails(run_workflow):
     run_workflow("flows/fails.yaml")
 
@@ -244,7 +249,7 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
     assert "During handling" not in output
     assert "[hidden]" in part(output, "test_hides_when_it_fails")
     assert CANARY not in output
-    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 12
+    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 13
     traces = [*(tmp_path / "test-results").rglob("*.zip")]
     assert len(traces) >= 8
     for trace in traces:

@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from playwright.async_api import Browser, Page, async_playwright
+import pytest
+from playwright.async_api import Browser, Error, Page, async_playwright
 
 from nodes.targets import Target
 from runtime.browser import lent, playwright_internals
 from runtime.browser.chromium import find
+from runtime.browser.devtools import origin_guard
 from runtime.browser.elements import locators
 from runtime.browser.options import Overlay
 from runtime.browser.session import Session
@@ -99,3 +101,47 @@ async def test_a_lent_page_has_what_a_page_of_our_own_has() -> None:
             await page.frame_locator("iframe").locator("html").wait_for()
             assert await page.get_by_role("dialog").is_visible(), "nothing closes overlays any more"
             assert not page.is_closed()
+
+
+async def test_a_route_guards_where_chromium_does_not() -> None:
+    """It refuses documents of other origins in every frame, and lets their parts and the routes of the page's owner pass."""
+    with serve() as site, serve() as elsewhere:
+        elsewhere.page("/", "<title>Elsewhere</title>")
+        elsewhere.answer(
+            "/part.js", lambda _request: Answer("document.title = 'Whole'", headers={"content-type": "text/javascript"})
+        )
+        site.page(
+            "/framed", f"<iframe src={elsewhere.origin}/></iframe><script src={elsewhere.origin}/part.js></script>"
+        )
+        site.page("/named", "<title>Named</title>")
+        site.redirect("/away", elsewhere.origin + "/")
+        async with launched() as browser:
+            context = await browser.new_context()
+            page = await context.new_page()
+            await context.route(
+                "**/named", lambda route: route.fulfill(body="<title>Routed</title>", content_type="text/html")
+            )
+            guarded = origin_guard.GuardedTarget([site.origin])
+            guard = lent.RouteGuard(guarded)
+            await guard.start(context)
+            await page.goto(site.origin + "/framed")
+            assert await page.title() == "Whole"
+            assert kind(guarded) == "sub frame"
+            assert not elsewhere.arrived("/")
+            with pytest.raises(Error):
+                await page.goto(elsewhere.origin + "/")
+            assert kind(guarded) == "main frame"
+            assert not elsewhere.arrived("/")
+            page = await context.new_page()  # the other one shows an error of Chromium's, later
+            await page.goto(site.origin + "/away")
+            assert kind(guarded) == "redirect"
+            await page.goto(site.origin + "/named")
+            assert await page.title() == "Routed"
+            await guard.stop(context)
+            await page.goto(elsewhere.origin + "/")
+            assert await page.title() == "Elsewhere"
+
+
+def kind(guarded: origin_guard.GuardedTarget) -> object:
+    refusal = guarded.refusal()
+    return None if refusal is None else (refusal.evidence or {})["kind"]
