@@ -73,7 +73,19 @@ class RunWorkflow:
         secrets: Mapping[str, str],
         page: Any = None,
     ) -> events.RunEnded:
-        """Run a file that was read. Raises the RunOpsError that prevents the start."""
+        """Run a file that was read, and give the report of the test the id of the run. Raises the RunOpsError that prevents the start."""
+        ended = self._run(here, loaded, inputs, secrets, page)
+        self._request.node.user_properties.append(("runops_run", ended.run))
+        return ended
+
+    def _run(
+        self,
+        here: host.Host,
+        loaded: workflow.Loaded,
+        inputs: Mapping[str, Json],
+        secrets: Mapping[str, str],
+        page: Any,
+    ) -> events.RunEnded:
         functions.check(loaded, here.settings.python_modules)
         usual = {name: value for name, value in self._inputs.items() if name in loaded.workflow.inputs}
         source = Layers({**self._secrets, **secrets}, here.secrets)

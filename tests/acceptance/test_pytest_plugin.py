@@ -325,6 +325,7 @@ def test_tests_of_workflow_files_are_collected_when_asked(tmp_path: Path) -> Non
     assert "error[unknown-input]: the workflow has no input `word`\n --> flows/invalid.yaml:6:26" in output
     assert "Traceback" not in output
     cases = {case.get("name"): case for case in ET.parse(tmp_path / "out.xml").iter("testcase")}
+    assert [each.get("name") for each in cases["counts wrongly"].iter("property")] == ["runops_run"]
     assert cases["counts wrongly"].get("classname") == "flows.counted.yaml"
 
 
