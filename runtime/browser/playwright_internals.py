@@ -119,8 +119,15 @@ def async_page(page: Any) -> Page:
     return cast("Page", _prepare_faces().from_impl(page._impl_obj))
 
 
-def async_playwright_of(playwright: Any) -> Playwright:
+def async_playwright(playwright: Any) -> Playwright:
+    """Return the async face of what the sync API began with."""
     return cast("Playwright", _prepare_faces().from_impl(playwright._impl_obj))
+
+
+def playwright_of(page: Page) -> Playwright:
+    """Return what the browser of a page belongs to."""
+    context: Any = page.context._impl_obj  # pyright: ignore[reportPrivateUsage]
+    return cast("Playwright", _prepare_faces().from_impl(context._browser._browser_type._playwright))
 
 
 def leave(context: BrowserContext) -> None:

@@ -29,30 +29,35 @@ _prepared: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def prepare(playwright: Any) -> None:
     """Register our selector engines, before a page loads a document: a loaded one would not know them."""
-    if playwright not in _prepared:
-        work = locators.register(playwright_internals.async_playwright_of(playwright))
-        playwright_internals.work_in_loop_of(playwright, work)
-        _prepared.add(playwright)
+    face = playwright_internals.async_playwright(playwright)
+    playwright_internals.work_in_loop_of(playwright, locators.register(face))
+    _prepared.add(face)
+
+
+def demand_prepared(page: Any) -> None:
+    """Raise UsageError ``page-too-early`` if the page has a document that does not know our selector engines."""
+    face = playwright_internals.playwright_of(playwright_internals.async_page(page))
+    if face in _prepared:
+        return
+    if not origins.is_blank(page.url):
+        raise UsageError(
+            "page-too-early",
+            "the page loaded a document before pytest knew that a workflow would work on it",
+            fix="name `run_workflow` among the arguments of the test",
+        )
+    playwright_internals.work_in_loop_of(page, locators.register(face))
+    _prepared.add(face)
 
 
 def page_of(request: pytest.FixtureRequest, options: BrowserOptions | None) -> Any:
-    """Return the page of the test, or one of its own if it uses none. Raises SetupError ``extra-missing``, UsageError ``page-too-early``."""
+    """Return the page of the test, or one of its own if it uses none. Raises SetupError ``extra-missing``."""
     if not request.config.pluginmanager.hasplugin("playwright"):
         raise SetupError(
             "extra-missing",
             "the workflow works on a page, and pages of tests come from pytest-playwright, which pytest has not loaded",
             fix="type: pip install 'runops[pytest]'",
         )
-    late = request.getfixturevalue("playwright") not in _prepared
-    page = request.getfixturevalue("page") if _has_page(request) else _own(request, options)
-    if late and not origins.is_blank(page.url):
-        raise UsageError(
-            "page-too-early",
-            "the page loaded a document before pytest knew that a workflow would work on it",
-            fix="name `run_workflow` among the arguments of the test",
-        )
-    prepare(request.getfixturevalue("playwright"))
-    return page
+    return request.getfixturevalue("page") if _has_page(request) else _own(request, options)
 
 
 def _has_page(request: pytest.FixtureRequest) -> bool:

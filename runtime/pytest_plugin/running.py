@@ -100,6 +100,7 @@ class RunWorkflow:
         options = start_run.browser_options(prepared)
         if page is None:
             page = pages.page_of(self._request, options)
+        pages.demand_prepared(page)
         allowed = loaded.origins(prepared.inputs)
         if loaded.workflow.allowed_origins is None and not origins.is_blank(page.url):
             # The test brought the page there.

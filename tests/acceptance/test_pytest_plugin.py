@@ -101,10 +101,11 @@ output: "{{ count }}"
 
 TESTS = """\
 import os
+from concurrent import futures
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, sync_playwright
 
 SHOP = os.environ["SHOP"]
 
@@ -124,6 +125,21 @@ def test_shares_the_page(page: Page, run_workflow):
     assert page.evaluate("confirm('Really?')") is False, "Playwright dismisses again what nobody listens to"
     page.goto(SHOP.replace("127.0.0.1", "localhost") + "/login")
     assert len(page.context.pages) == 1
+
+
+def test_works_on_pages_of_another_playwright(run_workflow):
+    def work():
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"])
+            page = browser.new_page()
+            page.goto(f"{SHOP}/login")
+            with pytest.raises(pytest.fail.Exception, match="page-too-early"):
+                run_workflow("flows/continues.yaml", page=page)
+            assert run_workflow("flows/reads.yaml", page=browser.new_page()).output == {"seen": "Sign in"}
+            browser.close()
+
+    with futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
 
 
 def test_shares_the_context(context, run_workflow):
@@ -249,7 +265,7 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
     assert "During handling" not in output
     assert "[hidden]" in part(output, "test_hides_when_it_fails")
     assert CANARY not in output
-    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 13
+    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 14
     traces = [*(tmp_path / "test-results").rglob("*.zip")]
     assert len(traces) >= 8
     for trace in traces:
@@ -308,7 +324,7 @@ def test_tests_of_workflow_files_are_collected_when_asked(tmp_path: Path) -> Non
         tests = Pytest(tmp_path, SHOP=shop.url)
         tests.write(counted=COUNTED, visited=VISITED, invalid=INVALID, none=COUNTS, other="tests: [1]\n")
         (tmp_path / "conftest.py").write_text(CONFTEST)
-        code, output = tests.run("--runops", "-n", "2", "--continue-on-collection-errors", "-rA", "--junitxml=out.xml")
+        code, output = tests.run("--runops", "--continue-on-collection-errors", "-rA", "--junitxml=out.xml")
     ids = {*re.findall(r"^PASSED (flows/.*?)$", output, re.MULTILINE)}
     assert ids == {
         "flows/counted.yaml::counts two words",

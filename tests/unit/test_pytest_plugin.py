@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodes.errors import RunOpsError
+from nodes.errors import SetupError
 from nodes.values import Json
 from runtime import events
 from runtime.language import reader
@@ -107,20 +107,9 @@ class Asked:
         return self._fixtures[name]
 
 
-class Thing:
-    def __init__(self, url: str = "about:blank") -> None:
-        self.url = url
-
-
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        (Asked(), "extra-missing"),
-        (Asked("playwright", playwright=Thing(), page=Thing("http://shop.test/")), "page-too-early"),
-    ],
-)
-def test_a_page_that_cannot_be_worked_on_is_refused(asked: Any, code: str) -> None:
-    """Without pytest-playwright there is none; one that loaded a document before our selectors were known would not know them."""
-    with pytest.raises(RunOpsError) as refused:
-        pages.page_of(asked, None)
-    assert refused.value.code == code
+def test_without_pytest_playwright_there_is_no_page() -> None:
+    """The error names the extra."""
+    request: Any = Asked()
+    with pytest.raises(SetupError, match="pytest-playwright") as refused:
+        pages.page_of(request, None)
+    assert refused.value.fix == "type: pip install 'runops[pytest]'"
