@@ -407,7 +407,8 @@ def runops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = app.run(["export", *arguments])
-        return code, *capsys.readouterr()
+        printed, said = capsys.readouterr()
+        return code, printed, said
 
     return run
 

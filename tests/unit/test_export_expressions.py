@@ -10,7 +10,8 @@ from runtime.export.code import NotCarried
 from tests import exported, expressions
 from tests.unit import test_filters
 
-EXAMPLES = test_filters.test_examples.pytestmark[0].args[1]
+MARKS: list[pytest.Mark] = vars(test_filters.test_examples)["pytestmark"]
+EXAMPLES: list[tuple[str, Any]] = MARKS[0].args[1]
 
 VALUES: dict[str, Any] = {
     "order": {"number": "1001", "total": 12.5, "lines": [{"sku": "A", "n": 2}, {"sku": "B", "n": 1}], "note": None},
