@@ -226,7 +226,7 @@ class Function(Variables):
             if asked:
                 self.found.read.add(key)
             value = self._stub(node, str(error), wanted=self._wants(key) or result is not None)
-        checks = isinstance(node, _CHECKING)
+        checks = isinstance(node, _CHECKING) or getattr(node, "next", None) is not None
         if len(self.lines) == begin and not (checks or self._wants(key) or result is not None):
             # Nothing is written, so nothing is read.
             self.found.read, self.found.outside = read, outside

@@ -23,6 +23,7 @@ IMPORTS = {
     "re": "import re",
     "time": "import time",
     "uuid": "import uuid",
+    "Callable": "from collections.abc import Callable",
     "Path": "from pathlib import Path",
     "Any": "from typing import Any",
     "quote": "from urllib.parse import quote",
@@ -211,6 +212,24 @@ def read_table(found: Locator) -> list[dict[str, str]]:
     cells = [row.locator("th, td").all_inner_texts() for row in rows]
     texts = [[" ".join(cell.split()) for cell in row] for row in cells]
     return [dict(zip(texts[0], row, strict=False)) for row in texts[1:]]
+''',
+    "read_pages": '''
+def read_pages(
+    read: Callable[[], list[dict[str, Any]]], following: Locator, key: str
+) -> list[dict[str, Any]]:
+    """Read the rows of a list page by page, each once."""
+    rows = read()
+    found = {row[key]: row for row in rows}
+    while following.filter(visible=True).count() and following.is_enabled():
+        before, until = rows, time.monotonic() + 30
+        following.click()
+        while rows == before or not rows:
+            assert time.monotonic() < until, "the next page has the same rows"
+            following.page.wait_for_timeout(100)
+            rows = read()
+        for row in rows:
+            found.setdefault(row[key], row)
+    return list(found.values())
 ''',
     "cell": '''
 def cell(row: dict[str, str], header: str | int) -> str:

@@ -77,12 +77,27 @@ def _assert(body: Body, node: reads.Assert) -> Value:
 
 
 def _extract(body: Body, node: rows.Extract) -> Value:
-    if node.scroll is not None or node.next is not None:
-        raise NotCarried("it reads a list that the page shows in parts (`scroll`, `next`)")
+    if node.scroll is not None:
+        raise NotCarried("it reads a list by scrolling")
     step = Step(body, node)
     found = _rows(step, node.target, node.min)
     fields_of = [f"{quoted(name)}: {_field(body, field)}" for name, field in node.fields.items()]
-    return f"[{{{', '.join(fields_of)}}} for row in {found}{locators.SEEN}.all()]"
+    return _page_by_page(step, f"[{{{', '.join(fields_of)}}} for row in {found}{locators.SEEN}.all()]")
+
+
+def _page_by_page(step: Step, code: str) -> str:
+    """Return the code that reads the pages after the first too, if the list has a link to them."""
+    body, node = step.body, step.node
+    if node.next is None:
+        return code
+    read, following = body.local("read"), step.find(node.next)
+    body.blank()
+    body.line(f"def {read}():")
+    body.depth += 1
+    body.line(f"return {code}")
+    body.depth -= 1
+    body.blank()
+    return f"{body.need('read_pages')}({read}, {following}, {quoted(node.key)})"
 
 
 def _rows(step: Step, target: Target, least: int) -> str:
@@ -118,8 +133,8 @@ def _field(body: Body, field: rows.FieldOf) -> str:
 
 
 def _table(body: Body, node: rows.Table) -> Value:
-    if node.scroll is not None or node.next is not None:
-        raise NotCarried("it reads a list that the page shows in parts (`scroll`, `next`)")
+    if node.scroll is not None:
+        raise NotCarried("it reads a list by scrolling")
     step = Step(body, node)
     around = step.reach(node.target, 60)
     if node.min:
@@ -127,12 +142,12 @@ def _table(body: Body, node: rows.Table) -> Value:
         body.line(f'expect({around}.locator("tbody tr").nth({node.min - 1})).to_be_visible()')
     read = f"{body.need('read_table')}({around})"
     if node.columns is None:
-        return read
+        return _page_by_page(step, read)
     parts: list[str] = []
     for name, column in node.columns.items():
         cell = f"{body.need('cell')}(row, {literal(column.header)})"
         parts.append(f"{quoted(name)}: {typed(body, column.type, cell)}")
-    return f"[{{{', '.join(parts)}}} for row in {read}]"
+    return _page_by_page(step, f"[{{{', '.join(parts)}}} for row in {read}]")
 
 
 def _transform(body: Body, node: Transform) -> Value:

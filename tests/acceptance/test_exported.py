@@ -200,7 +200,10 @@ nodes:
   - {id: url, type: browser_query, query: url}
   - {id: back, type: browser_action, action: back}
   - {id: title, type: browser_query, query: title}
+  - {id: list, type: browser_action, action: goto, url: "{{ inputs.base_url }}/list"}
+  - {id: all, type: browser_query, query: extract, target: {css: li}, fields: {line: {}, link: {css: a, attribute: href, optional: true}}, next: {role: link, name: Next}, key: line}
 output:
+  all: "{{ all }}"
   keys: "{{ log | map(attribute='line') | list }}"
   said: ["{{ sure }}", "{{ reply }}", "{{ in_popup }}", "{{ many }}"]
   got: ["{{ got.name }}", "{{ got.size }}", "{{ got.sha256 }}", "{{ shot.name }}"]
@@ -209,6 +212,14 @@ output:
   found: ["{{ row }}", "{{ named }}", "{{ card }}", "{{ paid }}", "{{ rows }}", "{{ last }}", "{{ any }}", "{{ there }}", "{{ hidden }}", "{{ href }}"]
   title: "{{ title }}"
 """
+
+
+def listed(request: site.Request) -> site.Answer:
+    """Three pages of a list; each repeats the last row of the one before."""
+    number = int(request.query.get("page", "1"))
+    rows = "".join(f"<li>row {each}</li>" for each in range(2 * number, 2 * number + 3))
+    more = f'<a href="/list?page={number + 1}">Next</a>' if number < 3 else ""
+    return site.Answer(f"<!doctype html><ul>{rows}</ul>{more}", headers={"content-type": "text/html"})
 
 
 @pytest.mark.drawn(0)
@@ -220,6 +231,7 @@ def test_every_step_does_the_same_in_plain_playwright(tmp_path: Path) -> None:
         served.page("/second", "<!doctype html><title>Second</title><h1>Second</h1>")
         inner = "<!doctype html><label>Inside <input></label><ul><li>one <i>1</i></li><li>two <i>2</i></li></ul>"
         served.page("/inner", inner)
+        served.answer("/list", listed)
         project = Project(tmp_path)
         project.write("note.txt", "note")
         project.write("steps.yaml", STEPS)
