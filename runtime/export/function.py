@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import re
@@ -17,6 +18,7 @@ from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.route import OTHERWISE, Route
 from nodes.template import Template
+from nodes.transform import Transform
 from nodes.values import Json
 from runtime.export import expressions, layout, leaves
 from runtime.export.code import NotCarried
@@ -25,8 +27,8 @@ from runtime.language.expressions import references
 from runtime.language.workflow import Loaded, below, plain
 
 _CHECKING = (
-    *(reads.Text, reads.Value, reads.Attribute, reads.State, rows.Table),
-    *(fields.Select, files.Download, navigation.Dialog),
+    *(reads.Text, reads.Value, reads.Attribute, reads.State, rows.Table, rows.Extract),
+    *(fields.Select, files.Download, navigation.Dialog, Transform),
 )
 """Steps that are done, or checked, by the code of their value."""
 
@@ -70,6 +72,14 @@ class Function(Variables):
 
     def open_tab(self, tab: str) -> str:
         return "page" if tab == "main" else self.name(("tab", tab))
+
+    def bound(self, code: str) -> str:
+        """Return parameters that bind the variables of a loop which a function in it reads."""
+        if not self.loops:
+            return ""
+        read = {each.id for each in ast.walk(ast.parse(code, mode="eval")) if isinstance(each, ast.Name)}
+        loops = {name for loop in self.loops for name in (loop.item, loop.index)}
+        return ", ".join(f"{name}={name}" for name in sorted(read & ({*self._names.values()} | loops)))
 
     def set_variable(self, name: str, code: str) -> None:
         self._assign(("vars", name), code)
@@ -165,12 +175,16 @@ class Function(Variables):
         for key in sorted(self._known.outside.get(container, ()), key=self.name):
             self.line(f"{self.name(key)} = None")
 
+    def _error_name(self) -> str:
+        """Return the variable of an error; within the block that handles one, that of another."""
+        return f"error_{len(self.errors) + 1}" if self.errors else "error"
+
     def _except_continue(self, node: Node) -> None:
-        key = ("error", node.id)
+        key, error = ("error", node.id), self._error_name()
         self.defined.setdefault(key, tuple(self.inside))
-        with self._head(f"except {self.need('FAILURES')}{' as error' if self._wants(key) else ''}:"):
+        with self._head(f"except {self.need('FAILURES')}{f' as {error}' if self._wants(key) else ''}:"):
             if self._wants(key):
-                self.line(f'{self.name(key)} = {{"code": type(error).__name__, "message": str(error)}}')
+                self.line(f'{self.name(key)} = {{"code": type({error}).__name__, "message": str({error})}}')
 
     def _kind(self, node: Node, key: Key, result: Key | None) -> None:
         if isinstance(node, Leaf):
@@ -226,7 +240,7 @@ class Function(Variables):
             if asked:
                 self.found.read.add(key)
             value = self._stub(node, str(error), wanted=self._wants(key) or result is not None)
-        checks = isinstance(node, _CHECKING) or getattr(node, "next", None) is not None
+        checks = isinstance(node, _CHECKING) and value is not None and _can_fail(value)
         if len(self.lines) == begin and not (checks or self._wants(key) or result is not None):
             # Nothing is written, so nothing is read.
             self.found.read, self.found.outside = read, outside
@@ -242,7 +256,7 @@ class Function(Variables):
             self._assign(key, value or "None")
             value = self.name(key)
         elif checks and value is not None and result is None:
-            self.line(value)
+            self.line(value if _is_call(value) else f"_ = {value}")
         if result is not None:
             self._assign(result, value or "None")
 
@@ -379,20 +393,20 @@ class Function(Variables):
             self.block(nodes)
 
     def _catch(self, node: Handle, result: Key | None) -> None:
-        head = len(self.lines)
-        with self._head(f"except {self.need('FAILURES')} as error:"):
+        head, error = len(self.lines), self._error_name()
+        with self._head(f"except {self.need('FAILURES')} as {error}:"):
             if node.attempts > 1:
                 with self._head(f"if attempt < {node.attempts - 1}:"):
                     self.line("continue")
             if node.catch is None:
                 self.line("raise")
             else:
-                before, self.error = self.error, "error"
+                self.errors.append(error)
                 self.block(node.catch, result)
-                self.error = before
+                self.errors.pop()
         body = "\n".join(line for line in self.lines[head + 1 :] if not line.lstrip().startswith("#"))
-        if not re.search(r"\berror\b", body):
-            self.lines[head] = self.lines[head].replace(" as error", "")
+        if not re.search(rf"\b{error}\b", body):
+            self.lines[head] = self.lines[head].replace(f" as {error}", "")
 
     def _iterate(self, node: Iterate, key: Key) -> None:
         self.defined.setdefault(key, tuple(self.inside))
@@ -488,14 +502,24 @@ class Function(Variables):
         self.block(node.nodes, ("append", node.id))
 
     def _except_each(self, node: Iterate, loop: Loop, failures: Key) -> None:
-        wanted = self._wants(failures)
-        with self._head(f"except {self.need('FAILURES')}{' as error' if wanted else ''}:"):
+        wanted, error = self._wants(failures), self._error_name()
+        with self._head(f"except {self.need('FAILURES')}{f' as {error}' if wanted else ''}:"):
             if wanted:
                 self.found.read.add(("local", f"index of {node.id}"))
-                parts = f'"index": {loop.index}, "key": {loop.key or "None"}, "message": str(error)'
+                parts = f'"index": {loop.index}, "key": {loop.key or "None"}, "message": str({error})'
                 self.line(f"{self.name(failures)}.append({{{parts}}})")
             else:
                 self.line("continue")
+
+
+def _can_fail(code: str) -> bool:
+    """True if an expression does more than name values."""
+    plain = (ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.JoinedStr, ast.FormattedValue)
+    return not all(isinstance(each, plain) for each in ast.walk(ast.parse(code, mode="eval")))
+
+
+def _is_call(code: str) -> bool:
+    return isinstance(ast.parse(code, mode="eval").body, ast.Call)
 
 
 def _negated(condition: str) -> str:

@@ -92,7 +92,7 @@ def _page_by_page(step: Step, code: str) -> str:
         return code
     read, following = body.local("read"), step.find(node.next)
     body.blank()
-    body.line(f"def {read}():")
+    body.line(f"def {read}({body.bound(code)}):")
     body.depth += 1
     body.line(f"return {code}")
     body.depth -= 1

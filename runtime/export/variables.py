@@ -51,8 +51,8 @@ class Variables:
         self.inside: list[str] = []
         """The ids of the containers around the present place that may not run."""
         self.defined: dict[Key, tuple[str, ...]] = {}
-        self.error = ""
-        """The variable with the caught error."""
+        self.errors: list[str] = []
+        """The variables with the errors that the blocks around the present place handle."""
         self._loaded, self._known = loaded, known
         self._names: dict[Key, str] = {}
 
@@ -67,7 +67,7 @@ class Variables:
             case "run" if len(rest) > 1 and rest[0] in ("errors", "taken", "failures"):
                 kind = {"errors": "error", "taken": "taken", "failures": "failures"}[str(rest[0])]
                 return self._variable((kind, str(rest[1]))), rest[2:]
-            case "error" if self.error and "error" not in self._loaded.index:
+            case "error" if self.errors and "error" not in self._loaded.index:
                 return self._error_part(rest)
             case _ if root in self._loaded.index:
                 return self._variable(("id", root)), rest
@@ -75,7 +75,7 @@ class Variables:
                 raise NotCarried(f"`{references.written(chain)}`")
 
     def _error_part(self, rest: Chain) -> tuple[str, Chain]:
-        code = {"message": f"str({self.error})", "code": f"type({self.error}).__name__"}.get(
+        code = {"message": f"str({self.errors[-1]})", "code": f"type({self.errors[-1]}).__name__"}.get(
             str(rest[0]) if rest else ""
         )
         if code is None:
@@ -180,4 +180,6 @@ def safe(name: str) -> str:
 
 
 def _reserved(name: str, ours: set[str]) -> bool:
+    if re.fullmatch(r"(error|index)_\d+", name):
+        return True
     return keyword.iskeyword(name) or name in ours or hasattr(builtins, name) or name in ("l", "i", "o", "_")

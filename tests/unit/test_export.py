@@ -218,6 +218,7 @@ output: {maybe: "{{ maybe | default('no') }}", part: "{{ part | default('-') }}"
 """,
     "errors": """
 nodes:
+  - {id: empty, type: transform, expr: []}
   - id: each
     type: iterate
     over: [1, 0, 2]
@@ -226,7 +227,7 @@ nodes:
     nodes: [{id: share, type: transform, expr: "{{ 10 // by }}"}]
   - id: kept
     type: handle
-    try: [{id: bad, type: transform, expr: "{{ [] [3] }}"}]
+    try: [{id: bad, type: transform, expr: "{{ empty[3] }}"}]
     catch: [{id: caught, type: transform, expr: "{{ error.message is defined }}"}]
     finally: [{id: at_end, type: context, set: {done: true}}]
   - {id: zero, type: context, set: {n: 1}}
@@ -235,7 +236,21 @@ nodes:
     attempts: 3
     try: [{id: count, type: context, set: {n: "{{ vars.n + 1 }}"}}, {id: third, type: transform, expr: "{{ 6 // (vars.n - 2) if vars.n < 3 else 1 }}"}]
     catch: [{id: never, type: transform, expr: "no"}]
-output: {each: "{{ each }}", failed: "{{ run.failures.each | map(attribute='index') | list }}", kept: "{{ kept }}", done: "{{ vars.done }}",
+  - id: nested
+    type: handle
+    try: [{id: wrong, type: transform, expr: "{{ 1 // 0 }}"}]
+    catch:
+      - id: inner
+        type: handle
+        try: [{id: wrong_too, type: transform, expr: "{{ empty[0] }}"}]
+        catch: [{id: inner_code, type: transform, expr: "{{ error.message is defined }}"}]
+      - {id: more, type: transform, expr: "{{ 1 // 0 }}", on_error: continue}
+      - {id: after, type: transform, expr: "{{ error.message is defined and run.errors.more is defined and inner }}"}
+  - id: unread
+    type: handle
+    try: [{id: fails, type: transform, expr: "{{ empty[1] }}"}, {id: not_reached, type: transform, expr: 1}]
+    catch: [{id: reached, type: transform, expr: 2}]
+output: {unread: "{{ unread }}", nested: "{{ nested }}", each: "{{ each }}", failed: "{{ run.failures.each | map(attribute='index') | list }}", kept: "{{ kept }}", done: "{{ vars.done }}",
          retried: "{{ retried }}"}
 """,
 }
@@ -291,7 +306,9 @@ def of_docs() -> dict[str, Loaded]:
 def every() -> dict[str, pytest_file.Exported]:
     """All examples and workflows of the manual, exported."""
     files = [*(ROOT / "workflows").rglob("*.yaml"), EVERYTHING]
+    ours = {"loop": IN_A_LOOP, **SAME, **LEFT_OUT}
     loaded = {each.stem: reader.load(each) for each in files} | of_docs()
+    loaded |= {f"ours_{number}": reader.parse(HEAD + text, "shop.yaml") for number, text in enumerate(ours.values())}
     assert len(loaded) > 40
     return {name: pytest_file.export(each) for name, each in loaded.items()}
 
@@ -376,6 +393,23 @@ def test_a_reading_that_nothing_needs_is_only_named() -> None:
     )
     assert "# Left out: look (it is RunOps' own view of a page)." in found.text
     assert exported.output_of(found.text, "test_shop") == 1
+
+
+IN_A_LOOP = """
+inputs: {names: {type: list, default: [a]}}
+nodes:
+  - id: each
+    type: iterate
+    over: "{{ inputs.names }}"
+    as: name
+    nodes:
+      - {id: all, type: browser_query, query: extract, target: {css: "li.{{ name }}"}, fields: {a: "b.{{ name }}"}, next: {text: Next}, key: a}
+"""
+
+
+def test_a_function_in_a_loop_binds_what_it_reads() -> None:
+    """The function that reads a page of a list keeps the item of its turn."""
+    assert "        def read(name=name, rows=rows):\n            return [\n" in export(IN_A_LOOP).text
 
 
 USED = """version: 1
