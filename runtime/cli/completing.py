@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.settings import homes
+from runtime.system import regular_files
 
 VARIABLE = "_RUNOPS_COMPLETE"
 TABLE = Path(__file__).with_name("completions.json")
@@ -129,8 +130,7 @@ def _conversations(kind: str) -> Iterator[tuple[str, str]]:
     """Yield the newest runs or sessions."""
     files = sorted((_home() / "conversations").glob("*.jsonl"), key=lambda each: each.name, reverse=True)
     for file in files[:LISTED]:
-        with open(file, "rb") as opened:  # noqa: PTH123 — Path.open costs an import
-            head = opened.read(HEAD).partition(b"\n")[0].decode("utf-8", "replace")
+        head = regular_files.read(file, HEAD).partition(b"\n")[0].decode("utf-8", "replace")
         if _said(head, "thread") == kind.removesuffix("s"):
             about = (_said(head, "at")[:16].replace("T", " "), _said(head, "workflow"))
             yield file.stem, "  ".join(filter(None, about))
@@ -147,9 +147,7 @@ def _home() -> Path:
     given = os.environ.get("RUNOPS_HOME")
     if not given:
         with contextlib.suppress(OSError):
-            found = re.search(
-                r"^(?:export\s+)?RUNOPS_HOME=(.*)$", Path(".env").read_text(encoding="utf-8"), re.MULTILINE
-            )
+            found = re.search(r"^(?:export\s+)?RUNOPS_HOME=(.*)$", regular_files.read_text(".env"), re.MULTILINE)
             given = found[1].strip().strip("'\"") if found else None
     return Path(given).expanduser() if given else _of_project() or homes.find_home()
 
@@ -159,7 +157,7 @@ def _of_project() -> Path | None:
     file = next(
         (each / "pyproject.toml" for each in (here, *here.parents) if (each / "pyproject.toml").is_file()), None
     )
-    if file is None or "tool.runops" not in (text := file.read_text(encoding="utf-8")):
+    if file is None or "tool.runops" not in (text := regular_files.read_text(file)):
         return None
     import tomllib
 

@@ -12,6 +12,7 @@ from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.report import endings
 from runtime.secrets import published
+from runtime.system import regular_files
 
 JunitFlag = Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")]
 HtmlFlag = Annotated[Path | None, flags.option("--html FILE", "Write one HTML page of all runs there.")]
@@ -53,7 +54,8 @@ def _summarize(report: endings.BatchReport) -> None:
     if not (name := os.environ.get("GITHUB_STEP_SUMMARY")):
         return
     try:
-        with Path(name).open("ab") as file:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(regular_files.descriptor(name, flags, 0o666), "ab") as file:
             data = summary.of_batch(report, max(0, summary.MOST - file.tell())).encode()
             published.demand_clean("the summary of the step", data)
             file.write(data)

@@ -116,7 +116,7 @@ class Leaks:
         A line keeps its length, so the log can be read meanwhile. It stays as it is if it would be no entry.
         """
         at = 0
-        handle = os.open(log, os.O_WRONLY | os.O_CLOEXEC)
+        handle = regular_files.descriptor(log, os.O_WRONLY)
         try:
             for line in regular_files.read(log).splitlines(keepends=True):
                 new = line if self._plain.data(line) is None else self._plain.painted(line)

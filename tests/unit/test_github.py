@@ -242,7 +242,9 @@ def test_no_text_is_live_in_a_summary(text: str) -> None:
     bare = re.sub(r"<code>[^<>\n]*</code>", "", bare)
     assert set(re.findall(r"<[^>]*>", bare)) <= {"<details>", "</details>", "<summary>", "</summary>"}
     assert not re.search(r"[@\[\]\ud800]|https?:", bare)
-    assert [line for line in bare.splitlines() if line.startswith("#")] == ["## RunOps: 1 flaky, 1 failed (3.8 s of runs)"]
+    assert [line for line in bare.splitlines() if line.startswith("#")] == [
+        "## RunOps: 1 flaky, 1 failed (3.8 s of runs)"
+    ]
     assert all(line.count("|") == 6 for line in found.splitlines() if re.match(r"\| (❌|⚠️)", line))
 
 

@@ -158,6 +158,9 @@ PROTECTED = {
 
 HARMLESS = {
     "runtime/sql/worker.py": "a pipe to its parent",
+    "runtime/batch/worker.py": "a pipe to its parent",
+    "runtime/engine/video.py": "memory: the file is kept as those of a run",
+    "runtime/cli/completing.py": "what the shell completes: names of ours, and of masked logs",
     "runtime/browser/chromium/watcher.py": "a pipe to its parent",
     "runtime/browser/engines/bidi_bridge.py": "a pipe to its parent",
     "runtime/browser/engines/worker.py": "a program of ours",

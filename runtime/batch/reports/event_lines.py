@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 from typing_extensions import override
@@ -14,6 +15,7 @@ from runtime.batch.reports.writing import not_written
 from runtime.report import batch_events, endings
 from runtime.runs import reporters, results
 from runtime.secrets import masking, published
+from runtime.system import regular_files
 
 FLAG = "--events"
 
@@ -31,7 +33,8 @@ class EventLines(reporters.Reporter, reporters.CaseListener):
         self._failed: UsageError | None = None
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._file = file.open("wb", buffering=0)
+            handle = regular_files.descriptor(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._file = os.fdopen(handle, "wb", buffering=0)
         except OSError as error:
             raise not_written(FLAG, file, error) from None
 
