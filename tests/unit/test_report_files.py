@@ -58,6 +58,7 @@ def test_events_are_lines_in_order(tmp_path: Path) -> None:
     writer.update(found, NO_SECRETS)
     run(one, "passed", 0, id="01AGAIN").over = True
     writer.update(found, NO_SECRETS)
+    assert lines(tmp_path / "new" / "e.jsonl")[-1]["event"] == "case-ended"
     found.exit = 0
     writer.update(found, NO_SECRETS)
     writer.update(found, NO_SECRETS)
@@ -140,6 +141,24 @@ def test_pictures_of_failures_come_first(monkeypatch: pytest.MonkeyPatch) -> Non
         found = composer._pictures_of(records.runs, details("01OK", "01BAD"))
         assert [*found] == expected
         assert base64.b64decode(found["a"]) == b"same"
+
+
+def test_logs_are_read_only_where_a_report_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JUnit and GitHub need the steps of cases that did not simply pass, the whole report those of all; each log is read once after its run."""
+    read: list[str] = []
+    monkeypatch.setattr(composing.Composer, "_read", lambda _self, run, _masker: read.append(run))
+    error = {"code": "x", "message": "m"}
+    resumed, begun = run(case("2"), "passed", 0, id="01RESUMED"), case("4")
+    resumed.notes.append("its process died")
+    begun.begin().id = "01BEGUN"
+    flaky = run(run(case("3"), "failed", id="01A", error=error), "passed", 0, id="01B")
+    found = results.Results([ended("passed", 0), resumed, flaky, begun])
+    for whole, expected in ((False, ["01RESUMED", "01A", "01B"]), (True, ["01RUN", "01RESUMED", "01A", "01B"])):
+        composer = composing.Composer(file_store.FileStore(Path("gone")).reader, whole=whole)
+        for _twice in range(2):
+            composer.compose(found, NO_SECRETS)
+        assert read == expected
+        read.clear()
 
 
 def test_a_report_is_read_as_it_was_written() -> None:
