@@ -17,7 +17,7 @@ from nodes.values import Json, sound
 from runtime import events
 from runtime.browser import port
 from runtime.display.text import cut
-from runtime.engine import trace_file, video
+from runtime.engine import trace_file, tracing, video
 from runtime.engine.run_state import RunState
 from runtime.log import entries, history
 from runtime.log.writer import LogWriter
@@ -51,32 +51,44 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
     if tolerated and len(run.history.evidence) >= MOST_TOLERATED:
         return False
     page = _page(run, error.path)
-    if page is None or page.closed:
-        return False
     await run.tracing.settled()
     found = Gathering(run.writer)
-    data: dict[str, Json] = {"path": error.path, "url": page.url}
-    run.browser.bound(SECONDS)
-    if page.dialog is not None:
-        data["dialog"] = page.dialog
+    data: dict[str, Json] = {"path": error.path}
+    if run.tracing.mode != "off":
+        await _with_steps_before(run, error.path, data, found)
+    if page is not None and not page.closed:
+        run.browser.bound(SECONDS)
+        await _with_page(run, page, error.path, data, found)
+    elif run.tracing.frames:
+        data["url"] = run.tracing.frames[-1].url
     else:
-        mask = run.writer.masker.text
-        view = await found.part(lambda: page.look(settle=0))
-        if view is not None:
-            data["title"] = getattr(view, "title", "")
-            # Texts that are side by side are shown as one, and may be a secret only then.
-            text = sound(mask(view.masked(mask).render(OBSERVATION)))
-            data["observation"] = await found.file("txt", error.path, text.encode())
-        data["signs"] = await found.part(page.signs)
-        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: mask(text) != text))
-        data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
-        data["no_screenshot"] = found.refused
-        if run.tracing.mode != "off":
-            await _with_steps_before(run, error.path, data, found)
-        if run.tracing.mode == "on-failure" or (run.tracing.mode == "on" and not tolerated):
-            data["trace"] = await found.file("zip", error.path, trace(run, error.path, shot), "trace")
+        return False
+    if run.tracing.mode == "on-failure" or (run.tracing.mode == "on" and not tolerated):
+        data["trace"] = await found.file("zip", error.path, trace(run), "trace")
     run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
     return data.get("trace") is not None
+
+
+async def _with_page(run: RunState, page: Page, path: str | None, data: dict[str, Json], found: Gathering) -> None:
+    """Add what the page shows."""
+    data["url"] = page.url
+    if page.dialog is not None:
+        data["dialog"] = page.dialog
+        return
+    mask = run.writer.masker.text
+    view = await found.part(lambda: page.look(settle=0))
+    if view is not None:
+        data["title"] = getattr(view, "title", "")
+        # Texts that are side by side are shown as one, and may be a secret only then.
+        text = sound(mask(view.masked(mask).render(OBSERVATION)))
+        data["observation"] = await found.file("txt", path, text.encode())
+    data["signs"] = await found.part(page.signs)
+    shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: mask(text) != text))
+    data["screenshot"] = await found.file("png", path, shot) if shot is not None else None
+    data["no_screenshot"] = found.refused
+    last = run.history.last(path) if path else None
+    if path and last is not None and shot is not None:
+        run.tracing.failed(path, last.call, page.url, shot)
 
 
 async def recordings(run: RunState, *, traced: bool) -> list[dict[str, Json]]:
@@ -102,7 +114,7 @@ async def _with_steps_before(run: RunState, path: str | None, data: dict[str, Js
     for frame in before:
         shown: dict[str, Json] = {"path": frame.path, "at": frame.at, "url": frame.url, "no_screenshot": frame.refused}
         if frame.picture is not None:
-            shown["screenshot"] = await found.file("jpeg", frame.path, frame.picture, "page")
+            shown["screenshot"] = await found.file(tracing.ending(frame.picture), frame.path, frame.picture, "page")
         frames.append({name: value for name, value in shown.items() if value is not None})
     data["frames"] = frames
     assert run.browser is not None
@@ -121,12 +133,9 @@ def recent(messages: Sequence[port.Message], since: str | None, writer: LogWrite
     return told[-MESSAGES:]
 
 
-def trace(run: RunState, path: str | None = None, shot: bytes | None = None) -> bytes:
-    """Return the trace of the run until now; ``shot`` is a picture of the page after the last attempt at ``path``."""
+def trace(run: RunState) -> bytes:
+    """Return the trace of the run until now."""
     pictures = [trace_file.Picture(each.call, each.at, each.picture) for each in run.tracing.frames if each.picture]
-    last = run.history.last(path) if path else None
-    if shot is not None and last is not None:
-        pictures.append(trace_file.Picture(last.call.call, entries.now(), shot))
     messages = run.browser.messages if run.browser is not None else ()
     return trace_file.write(run.history, pictures, messages, run.writer.masker)
 

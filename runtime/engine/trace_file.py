@@ -15,6 +15,7 @@ from typing import NamedTuple
 from nodes.values import Json
 from runtime.browser.port import Message
 from runtime.display.text import described, value_text
+from runtime.engine import tracing
 from runtime.log import attempts, entries, history
 from runtime.secrets import masking
 
@@ -184,15 +185,12 @@ def _seconds(at: str) -> float:
 
 
 def _file(picture: Picture) -> str:
-    return f"screenshots/{picture.call}-after.{'png' if picture.data.startswith(PNG) else 'jpeg'}"
-
-
-PNG = b"\x89PNG\r\n\x1a\n"
+    return f"screenshots/{picture.call}-after.{tracing.ending(picture.data)}"
 
 
 def size(picture: bytes) -> tuple[int, int]:
     """Return width and height of a PNG or JPEG; 0 for anything else."""
-    if picture.startswith(PNG):
+    if picture.startswith(tracing.PNG):
         return int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")
     place = 2
     while picture[place : place + 1] == b"\xff" and place + 9 <= len(picture):

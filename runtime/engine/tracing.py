@@ -35,6 +35,14 @@ NONE = "no-picture"
 """Why a frame has no picture: the page gave none."""
 
 
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def ending(picture: bytes) -> str:
+    """Return the ending of a picture's file."""
+    return "png" if picture.startswith(PNG) else "jpeg"
+
+
 class Page(Protocol):
     @property
     def url(self) -> str: ...
@@ -57,7 +65,9 @@ class Frame:
     at: str
     url: str
     seconds: float = dataclasses.field(default_factory=time.monotonic)
-    picture: bytes | None = None  # a JPEG without any secret
+    picture: bytes | None = (
+        None  # a JPEG without any secret, or the PNG of a failed step, with its secrets painted over
+    )
     refused: str | None = TOO_FAST  # why there is no picture
 
 
@@ -89,6 +99,11 @@ class Tracing:
             self._begin(frame, page, hide)
         else:
             self._later = asyncio.get_running_loop().call_later(WAITING, self._begin, frame, page, hide)
+
+    def failed(self, path: str, call: entries.Call, url: str, picture: bytes) -> None:
+        """Take the picture of the page at which a step failed."""
+        if not self.idle:
+            self.frames.append(Frame(path, call.call, entries.now(), url, picture=picture, refused=None))
 
     async def settled(self) -> None:
         """Wait for the picture of the last step: from now on the page may change."""

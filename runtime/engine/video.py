@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nodes.errors import SetupError
+from runtime.engine import tracing
 
 CODEC = "libvpx"
 TYPE = "video/webm"
@@ -18,7 +19,7 @@ LAST = 1.0  # seconds for which the last picture is shown
 
 class Shot(NamedTuple):
     at: float  # seconds
-    picture: bytes  # a JPEG
+    picture: bytes  # a JPEG or PNG
 
 
 def demand() -> None:
@@ -56,5 +57,5 @@ def encode(shots: Sequence[Shot]) -> bytes:
 def _read(picture: bytes) -> Any:
     import av
 
-    reader: Any = av.CodecContext.create("mjpeg", "r")
+    reader: Any = av.CodecContext.create("png" if tracing.ending(picture) == "png" else "mjpeg", "r")
     return [*reader.decode(av.Packet(picture)), *reader.decode(None)][0]

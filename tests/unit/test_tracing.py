@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from nodes.errors import SiteError
 from nodes.pages import ElementAction
 from nodes.targets import Target
 from nodes.values import Json
@@ -211,6 +212,23 @@ async def test_a_whole_trace_is_a_file_of_a_run_that_passes(tmp_path: Path) -> N
     [trace] = run.history.files
     assert trace["name"].startswith("trace-")
     assert len([name for name in members(trace) if name.startswith("screenshots/")]) == len(run.loaded.workflow.nodes)
+
+
+async def test_the_pages_before_a_tab_that_is_gone_are_kept(tmp_path: Path) -> None:
+    """The page of the failed step cannot be seen then; what was before it can."""
+
+    class Closing(FakePage):
+        @override
+        async def ready(self, target: Target, action: ElementAction) -> None:
+            self.closed = True
+            raise SiteError("tab-closed", "the tab is gone")
+
+    run = rig(tmp_path, "on", Closing)
+    await run.start()
+    assert [path for path, _shown in seen(run)] == ["three", "four", "five"]
+    found = evidence.of(run.history)
+    assert found is not None
+    assert (found["url"], "screenshot" in found, "trace" in found) == ("http://shop.test/5", False, True)
 
 
 async def test_an_interrupted_run_has_its_trace(tmp_path: Path) -> None:

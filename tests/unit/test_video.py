@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from typing import Any
 
 import av
 import pytest
 
+from nodes.errors import SetupError
 from runtime.engine import video
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
 
-def picture(colour: tuple[int, int, int], width: int, height: int) -> bytes:
-    """A JPEG of one colour."""
+def picture(colour: tuple[int, int, int], width: int, height: int, kind: str = "mjpeg") -> bytes:
+    """A JPEG or PNG of one colour."""
+    shape = "rgb24" if kind == "png" else "yuvj420p"
     image: Any = av.VideoFrame(width, height, "rgb24")
     size = image.planes[0].buffer_size
     image.planes[0].update((bytes(colour) * size)[:size])
-    writer: Any = av.CodecContext.create("mjpeg", "w")
-    writer.width, writer.height, writer.pix_fmt, writer.time_base = width, height, "yuvj420p", video.MILLISECOND
-    drawn = image.reformat(width, height, "yuvj420p")
+    writer: Any = av.CodecContext.create(kind, "w")
+    writer.width, writer.height, writer.pix_fmt, writer.time_base = width, height, shape, video.MILLISECOND
+    drawn = image.reformat(width, height, shape)
     drawn.pts = 0
     return b"".join(bytes(each) for each in (*writer.encode(drawn), *writer.encode(None)))
 
@@ -45,7 +48,7 @@ def test_a_video_shows_each_picture_at_its_time() -> None:
     shots = [
         video.Shot(5.0, picture(RED, 65, 49)),
         video.Shot(5.5, picture(GREEN, 65, 49)),
-        video.Shot(7.0, picture(BLUE, 33, 21)),
+        video.Shot(7.0, picture(BLUE, 33, 21, "png")),
     ]
     assert frames(video.encode(shots)) == [
         (0.0, 64, 48, (1, 0, 0)),
@@ -59,3 +62,12 @@ def test_a_video_needs_a_picture() -> None:
     """Without any there is none."""
     with pytest.raises(ValueError, match="no page"):
         video.encode([])
+
+
+def test_a_video_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it a run with a video does not begin, and is told what to install."""
+    video.demand()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(SetupError) as missing:
+        video.demand()
+    assert (missing.value.code, "runops[video]" in str(missing.value.fix)) == ("extra-missing", True)
