@@ -118,6 +118,7 @@ REPORTS: dict[str, list[str]] = {
     "out/report.json": ["--report", "out/report.json"],
     "out/events.jsonl": ["--events", "out/events.jsonl"],
     "out/summary.md": ["--annotations", "on"],
+    "files/": ["--trace", "on", "--video"],
 }
 """Files that `runops run` writes with these flags: a new channel is one line here."""
 

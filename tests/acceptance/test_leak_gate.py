@@ -29,6 +29,8 @@ PROTECTIONS: Mapping[str, bool] = {
     "runtime.batch.reports.composing": False,
     "runtime.batch.reports.event_lines": False,
     "runtime.display.stream": False,
+    "runtime.engine.run_state": False,
+    "runtime.engine.trace_file": True,
     "runtime.cli.app": False,
 }
 """The modules whose masks hide the canary, the first for all of them; true if no other mask follows, so that a run ends with `secret-leaked`."""
@@ -52,7 +54,7 @@ def refused(ended: subprocess.CompletedProcess[str]) -> set[str | None]:
 def test_nothing_that_a_command_writes_or_prints_has_the_secret(tmp_path: Path) -> None:
     """Logs, values, files, reports and every form of `show` are clean after pages, models, functions and errors had the secret."""
     with canaries.project(tmp_path) as (project, site):
-        ran = project.runops(*arguments(site.origin))
+        ran = project.runops(*arguments(site.origin), "-j", "2")
     assert ran.returncode == 1, ran.stderr
     assert [each["status"] for each in json.loads(ran.stdout)["runs"]] == ["passed", "failed"]
     things = [*printed("run", ran)]
@@ -61,7 +63,7 @@ def test_nothing_that_a_command_writes_or_prints_has_the_secret(tmp_path: Path) 
     secrets = canaries.CANARY, project.environment["RUNOPS_MODEL_KEY"]
     assert canaries.found(itertools.chain(things, canaries.files(tmp_path)), *secrets) == {}
     kinds = {Path(name).suffix for name, _data in canaries.files(tmp_path)}
-    assert {".jsonl", ".png", ".txt", ".xml"} <= kinds
+    assert {".jsonl", ".png", ".txt", ".xml", ".html", ".json", ".md", ".zip", ".webm"} <= kinds
 
 
 def run(project: Project, origin: str, folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
