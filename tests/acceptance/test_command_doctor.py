@@ -68,7 +68,8 @@ def test_a_machine_that_is_fit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"^ok     browser     \S+ starts in [\d.]+ s$", done.stdout, re.MULTILINE)
     names = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ok")]
-    assert names == ["browser", "playwright", "home", "room", "settings", "models"]
+    machine = ["browser", "playwright", "home", "room", "memory", "clock", "fonts"]
+    assert names == [*machine, "settings", "models", "extras", "encoding"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from runtime import events, version
-from runtime.cli.commands import doctor
+from runtime.cli import machine
 from tests.rig import Rig
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -46,7 +46,7 @@ def test_packages_with_private_names_in_use_have_an_upper_bound(name: str) -> No
 def test_doctor_notes_an_untested_version(installed: str, tested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doctor notes an untested version and names the one to install."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
-    check = doctor.playwright()
+    check = machine.playwright(None)
     assert check.state == ("ok" if tested else "note")
     assert installed in check.text
     assert check.fix == (None if tested else "pip install 'playwright>=1.65,<1.66'")

@@ -41,7 +41,9 @@ def config(
     lines = [[str(each["name"]), *([str(each["origin"])] if origin else []), _shown(each["value"])] for each in rows]
     console.result("\n".join(console.table(lines)))
     for each in _strange() if wanted is None else []:
-        console.say(f"{escapes.line(each.named)} is no setting, and has no effect unless a workflow names it")
+        console.say(
+            f"{escapes.line(each.named)} is no setting, and has no effect unless a workflow names it as a secret"
+        )
 
 
 def _strange() -> list[Place]:

@@ -5,32 +5,23 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import shutil
-import tempfile
-import time
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import psutil
 import typer
 
 from nodes.errors import BudgetReached, RunOpsError, near
 from nodes.values import Json
-from runtime import version
-from runtime.browser.chromium import find, launch
-from runtime.cli import console, flags
+from runtime.cli import console, flags, installation, machine
+from runtime.cli.machine import Check, State
 from runtime.display import costs
-from runtime.display.text import duration, harmless, one_line, size
+from runtime.display.text import harmless, one_line
 from runtime.log import ledger
 from runtime.models import selection
 from runtime.models.client import probing, profiles
 from runtime.models.client.errors import Failed
 from runtime.settings import places, settings
-from runtime.system import locks
 from runtime.workspace import host
-
-State = Literal["ok", "note", "wrong"]
 
 MISSING = 3  # the exit code if something is missing
 MOST_LISTED = 40  # models of a server that are listed for people; `--json` has all
@@ -41,41 +32,34 @@ COLOURS: dict[State, tuple[int, ...]] = {
     "wrong": (console.BOLD, console.RED),
 }
 
-# Free bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files.
-LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
-# File systems that several machines may share: their locks may not be reliable.
-NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
-IN_MEMORY = frozenset({"tmpfs", "ramfs"})
-
 ROLES: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Check:
-    """The result of one check: ``ok``; ``note``: it works, with a remark; ``wrong``: something is missing."""
-
-    name: str
-    state: State
-    text: str
-    fix: str | None = None
-
-    @classmethod
-    def failed(cls, name: str, error: RunOpsError) -> Check:
-        return cls(name, "wrong", error.message, error.fix)
 
 
 def doctor(
     model: Annotated[bool, flags.option("--model", "Test the model server too, with a few tiny requests.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
-    """Check this machine: the browser and its driver, the folder for runs, disk space, the settings, the models.
+    """Check this machine: the browser and its driver, the folder for runs, disk, memory, clock, fonts, the settings, the models, what is installed.
 
     The network is used only with `--model`. Exit code 3 if something is missing, or if the server lacks an ability of its profile.
     """
-    checks, config = _settings()
-    checks = [asyncio.run(browser(config)), playwright(), home(config.home), room(config.home), *checks]
+    of_settings, config = _settings()
     here = host.of_command(config)
-    checks += models(here)
+    checks = [
+        asyncio.run(machine.browser(config)),
+        machine.playwright(config.browser),
+        machine.home(config.home),
+        machine.room(config.home),
+        machine.memory(),
+        machine.clock(config.home),
+        machine.fonts(),
+        *of_settings,
+        *models(here),
+        installation.extras(),
+        installation.encoding(),
+        *installation.completion(),
+        *installation.ci(config, os.environ),
+    ]
     asked: Json = None
     if model and all(each.state != "wrong" for each in checks if each.name in ("settings", "server")):
         try:
@@ -161,7 +145,8 @@ async def _listed(prober: probing.Prober) -> tuple[dict[str, str | None] | None,
     try:
         listed = await prober.listed()
     except Failed as failed:
-        return None, Check("list", "note", f"the server does not list its models: {failed.error.message}")
+        text = f"the server does not list its models: {failed.error.message}"
+        return None, Check("list", "note", text, failed.error.fix or "look up their names at the provider")
     shown = ", ".join([*listed][:MOST_LISTED])
     more = f" and {len(listed) - MOST_LISTED} more (--json has all)" if len(listed) > MOST_LISTED else ""
     return listed, Check("list", "ok", f"the server has {shown}{more}")
@@ -197,88 +182,6 @@ def _set(profile: profiles.Profile) -> str:
     return f'`model_profile = "{profile.name}"` in [tool.runops] of pyproject.toml'
 
 
-async def browser(config: settings.Settings) -> Check:
-    try:
-        path = find.find(config.browser)
-        begun = time.monotonic()
-        chromium = await launch.start(path, None, linger=0, headed=config.headed)
-        took = time.monotonic() - begun
-        await chromium.end()
-    except RunOpsError as error:
-        said = str(error.evidence.get("log", "")).strip().splitlines()
-        return dataclasses.replace(Check.failed("browser", error), text=" – ".join([error.message, *said[-1:]]))
-    return Check("browser", "ok", f"{path} starts in {duration(took)}")
-
-
-def playwright() -> Check:
-    found = version.untested()
-    if found is not None:
-        return Check("playwright", "note", *found)
-    return Check("playwright", "ok", f"{version.playwright()} is one that RunOps is tested with")
-
-
-def home(folder: Path) -> Check:
-    place = _existing(folder)
-    try:
-        handle, name = tempfile.mkstemp(prefix=".doctor.", dir=place)
-        try:
-            os.write(handle, b"x")
-            os.fsync(handle)
-            locked = _locks(Path(name))
-        finally:
-            os.close(handle)
-            Path(name).unlink()
-    except OSError as error:
-        fix = "make the folder writable for you, or set RUNOPS_HOME to one that is"
-        return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", fix)
-    kind = file_system(place)
-    text = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
-    if not locked:
-        text += ": a file there cannot be locked, so two processes could take one run"
-        return Check("home", "wrong", text, "set RUNOPS_HOME to a folder on a disk of this machine")
-    if kind in NETWORK:
-        fix = "keep it on a disk of this machine, or let one machine alone use it"
-        return Check("home", "note", f"{text}: a lock there may not hold for another machine", fix)
-    if kind in IN_MEMORY:
-        return Check("home", "note", f"{text}: what is kept there ends with the machine", "set RUNOPS_HOME to a disk")
-    return Check("home", "ok", text)
-
-
-def _existing(folder: Path) -> Path:
-    return next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110 — never raises
-
-
-def _locks(file: Path) -> bool:
-    """True if a lock on the file is visible to another opener."""
-    handle = locks.hold(file)
-    if handle is None:
-        return False
-    try:
-        return locks.is_held(file)
-    finally:
-        os.close(handle)
-
-
-def file_system(folder: Path) -> str:
-    """Return the kernel's name for the folder's file system; ``unknown`` if it has none."""
-    real = folder.resolve()
-    found = [each for each in psutil.disk_partitions(all=True) if real.is_relative_to(each.mountpoint)]
-    # The later of two mounts at one place counts.
-    best = max(enumerate(found), key=lambda each: (len(Path(each[1].mountpoint).parts), each[0]), default=None)
-    return best[1].fstype or "unknown" if best is not None else "unknown"
-
-
-def room(folder: Path) -> Check:
-    places = list(dict.fromkeys((_existing(folder), Path(tempfile.gettempdir()))))
-    free = {place: shutil.disk_usage(place).free for place in places}
-    text = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
-    least = min(free.values())
-    if least >= LITTLE_ROOM:
-        return Check("room", "ok", f"free: {text}")
-    state: State = "note" if least >= LEAST_ROOM else "wrong"
-    return Check("room", state, f"little is free: {text}", "make room; `runops prune` deletes what no run needs")
-
-
 def misspelt() -> list[Check]:
     """Report what every command refuses, and what has no effect although it begins like a setting."""
     return [
@@ -292,7 +195,12 @@ def misspelt() -> list[Check]:
             for place, meant in settings.misspelt()
         ),
         *(
-            Check("settings", "note", f"{place.named} is no setting, and has no effect unless a workflow names it")
+            Check(
+                "settings",
+                "note",
+                f"{place.named} is no setting, and has no effect unless a workflow names it as a secret",
+                "if it is meant for RunOps, see which settings there are: runops config",
+            )
             for place in places.strange(settings.Settings.model_fields)
         ),
     ]
