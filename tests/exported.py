@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from nodes.template import Template
@@ -48,11 +49,11 @@ def steps_of(text: str) -> str:
     return re.sub(r".*^def test_\w+\(.*?\) -> None:\n", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def output_of(text: str, name: str) -> Any:
+def output_of(text: str, name: str, *folder: Path) -> Any:
     """The output that the test in an exported file prints; its steps touch no page."""
     space: dict[str, Any] = {"__name__": "exported", "__file__": "exported.py"}
     exec(compile(text, "exported.py", "exec"), space)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        space[name](None)
+        space[name](None, *folder)
     return json.loads(printed.getvalue()) if printed.getvalue() else None

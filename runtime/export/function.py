@@ -42,8 +42,8 @@ class File(Protocol):
         """Write a function for a step that is left out; return its name."""
         ...
 
-    def function(self, loaded: Loaded) -> str:
-        """Return the name of the function that does the steps of a used file."""
+    def function(self, loaded: Loaded) -> tuple[str, list[str]]:
+        """Return the name of the function that does the steps of a used file, and the fixtures that it takes besides the page."""
         ...
 
 
@@ -55,6 +55,7 @@ class Function(Variables):
         self.depth = 1
         self.tab = "page"
         self.lines: list[str] = []
+        self.tabs: set[str] = set()
         self.answered: set[str] = set()
         """The ids of the steps whose dialog is answered by then."""
         self._file, self._where = file, where
@@ -68,9 +69,12 @@ class Function(Variables):
     def page_of(self, tab: str | None) -> str:
         if tab is None:
             return self.tab
+        if tab != "main" and tab not in self.tabs:
+            raise NotCarried(f"the tab `{tab}` of another file")
         return "page" if tab == "main" else self.name(("tab", tab))
 
     def open_tab(self, tab: str) -> str:
+        self.tabs.add(tab)
         return "page" if tab == "main" else self.name(("tab", tab))
 
     def bound(self, code: str) -> str:
@@ -106,27 +110,36 @@ class Function(Variables):
             self.line(f"{self.name(('id', key[1]))}.append({code})")
             return
         self.defined.setdefault(key, tuple(self.inside))
-        if key in self._known.read and code != (name := self.name(key)):
+        if self._wants(key) and code != (name := self.name(key)):
             self.line(f"{name} = {code}")
 
     def _wants(self, key: Key) -> bool:
-        return (("id", key[1]) if key[0] == "append" else key) in self._known.read
+        # The value of a turn is wanted if that of the loop is.
+        return (("id", key[1]) if key[0] in ("append", "value") else key) in self._known.read
 
     # Nodes.
 
     def block(self, nodes: Sequence[Node], result: Key | None = None) -> None:
-        """Write the nodes of a block; ``result`` is the variable that gets the value of its last node."""
+        """Write the nodes of a block; ``result`` is the variable that gets the value of the last one that runs."""
         begin = len(self.lines)
+        sure = next((number for number in reversed(range(len(nodes))) if not _may_not_run(nodes[number])), -1)
+        target = result
+        if result is not None and result[0] == "append" and sure < len(nodes) - 1:
+            # Only one of several gives the value.
+            target = ("value", result[1])
+        if target is not None and sure < 0 and self._wants(target):
+            self.line(f"{self.name(target)} = None")
         for number, node in enumerate(nodes):
             following = nodes[number + 1] if number + 1 < len(nodes) else None
             if isinstance(following, navigation.Dialog):
                 # The step itself says what of it is not carried over.
                 with contextlib.suppress(NotCarried):
                     leaves.expect_dialog(self, following)
-            last = result if number == len(nodes) - 1 else None
             if len(self.lines) > begin and (node.description or node.container or node.when is not None):
                 self.blank()
-            self.node(node, last)
+            self.node(node, target if number >= sure else None)
+        if result is not None and target is not None and target != result and self._wants(target):
+            self._assign(result, self.name(target))
 
     @contextlib.contextmanager
     def _indented(self) -> Generator[None]:
@@ -145,7 +158,7 @@ class Function(Variables):
     def node(self, node: Node, result: Key | None = None) -> None:
         """Write a node; ``result`` is the variable of the container that has its value."""
         key = ("id", node.id)
-        conditional = node.when is not None or node.on_error == "continue"
+        conditional = _may_not_run(node)
         if node.description:
             self.comment(node.description)
         if conditional or isinstance(node, Route | Handle | Iterate):
@@ -323,9 +336,9 @@ class Function(Variables):
             self.blank()
             return
         callee = self._loaded.callees[node.id]
-        name = self._file.function(callee)
+        name, more = self._file.function(callee)
         given = [f"{safe(each)}={expressions.of(value, self)}" for each, value in (node.with_ or {}).items()]
-        call = f"{name}({', '.join([self.tab, *given])})"
+        call = f"{name}({', '.join([self.tab, *map(self.need, more), *given])})"
         if self._wants(key) and node.value is None:
             self._assign(key, call)
         else:
@@ -510,6 +523,10 @@ class Function(Variables):
                 self.line(f"{self.name(failures)}.append({{{parts}}})")
             else:
                 self.line("continue")
+
+
+def _may_not_run(node: Node) -> bool:
+    return node.when is not None or node.on_error == "continue"
 
 
 def _can_fail(code: str) -> bool:

@@ -70,7 +70,8 @@ def comment(depth: int, text: str) -> list[str]:
 def docstring(depth: int, paragraphs: Sequence[str]) -> list[str]:
     """Return a docstring; of each paragraph lines that begin with a blank stay as they are, others are wrapped."""
     indent = STEP * depth
-    texts = [each.replace("\\", "\\\\").replace('"""', "'''").rstrip() for each in paragraphs]
+    texts = [each.replace("\\", "\\\\").replace('"""', "'''").strip() for each in paragraphs]
+    texts[0] = f"'{texts[0][1:]}" if texts[0].startswith('"') else texts[0]
     if len(texts) == 1 and len(indent) + len(texts[0]) + 6 <= WIDTH and not texts[0].endswith('"'):
         return [f'{indent}"""{texts[0]}"""']
     lines: list[str] = []

@@ -85,7 +85,7 @@ class _File:
             used |= helpers.needs(each)
         return frozenset({*used, *self._stubs, *(name for name, _lines in self._functions.values()), "expect"})
 
-    def function(self, loaded: Loaded) -> str:
+    def function(self, loaded: Loaded) -> tuple[str, list[str]]:
         if loaded.path not in self._functions:
             name = safe(loaded.path.stem)
             taken = {each for each, _lines in self._functions.values()} | helpers.HELPERS.keys()
@@ -93,7 +93,8 @@ class _File:
                 name += "_"
             self._functions[loaded.path] = (name, [])
             self._functions[loaded.path] = (name, self._used(loaded, name))
-        return self._functions[loaded.path][0]
+        name, lines = self._functions[loaded.path]
+        return name, ["tmp_path"] * any("tmp_path" in line for line in lines)
 
     # The parts of the file.
 
@@ -192,11 +193,14 @@ class _File:
 
     def _used(self, loaded: Loaded, name: str) -> list[str]:
         function, output = self._written(loaded, f"{name}/")
-        parameters = ["page: Page"]
+        folder = ["tmp_path: Path"] if any("tmp_path" in line for line in function.lines) else []
+        parameters = ["page: Page", *folder]
         for each, given in loaded.workflow.inputs.items():
             parameters.append(f"{safe(each)}{_default(given)}")
-        if len(parameters) > 1:
-            parameters.insert(1, "*")
+        if loaded.workflow.inputs:
+            parameters.insert(1 + len(folder), "*")
+        if folder:
+            self.need("Path")
         self.need("Page")
         begin = [
             line

@@ -113,18 +113,22 @@ class Variables:
         kind, _name = key
         if kind in ("input", "secret", "local"):
             return None
+        if kind == "vars":
+            # It keeps its value from turn to turn.
+            known = key in self.defined and set(self.defined[key]) <= set(self.inside)
+            return None if known else ""
         if key in self.defined:
             return next((each for each in self.defined[key] if each not in self.inside), None)
         # It is read before it is set: in an earlier turn of a loop.
         if not self.loops:
             return ""
-        return self.loops[0 if kind == "vars" else -1].node.id
+        return self.loops[-1].node.id
 
     def name(self, key: Key) -> str:
         """Return the Python name of a variable."""
         if key not in self._names:
             kind, name = key
-            suffix = {"taken": "_taken", "error": "_error", "failures": "_failures"}.get(kind, "")
+            suffix = {"taken": "_taken", "error": "_error", "failures": "_failures", "value": "_value"}.get(kind, "")
             wanted = f"{snake(name)}{suffix}"
             other = {"input": f"{wanted}_input", "secret": f"{wanted}_secret", "vars": f"{wanted}_variable"}
             for each in (wanted, other.get(kind, f"{wanted}_"), *(f"{wanted}_{number}" for number in range(2, 999))):
@@ -174,9 +178,12 @@ def snake(name: str) -> str:
 
 
 def safe(name: str) -> str:
-    """Return a name as Python writes it, with a ``_`` if it is a word of Python or the name of a built-in function."""
-    found = snake(name)
-    return f"{found}_" if keyword.iskeyword(found) or hasattr(builtins, found) else found
+    """Return a name as Python writes it, with a ``_`` where it would be another's: a word of Python, or a built-in function."""
+    found = re.sub(r"\W", "_", snake(name))
+    if not found.isidentifier():
+        return f"_{found}"
+    other = keyword.iskeyword(found) or hasattr(builtins, found) or found in ("page", "tmp_path")
+    return f"{found}_" if other else found
 
 
 def _reserved(name: str, ours: set[str]) -> bool:

@@ -256,6 +256,40 @@ output: {unread: "{{ unread }}", nested: "{{ nested }}", each: "{{ each }}", fai
 }
 
 
+SAME["nodes at the end that may not run"] = """
+nodes:
+  - id: each
+    type: iterate
+    over: [1, 2, 3]
+    as: one
+    nodes:
+      - {id: first, type: transform, expr: "first"}
+      - {id: second, type: transform, expr: "{{ one }}", when: "{{ one > 1 }}"}
+      - {id: third, type: transform, expr: "{{ 10 // (one - 3) }}", on_error: continue}
+  - id: none
+    type: group
+    nodes: [{id: never, type: transform, expr: 1, when: "{{ each | length > 5 }}"}]
+  - id: maybe
+    type: iterate
+    over: [1]
+    as: two
+    nodes: [{id: not_now, type: transform, expr: 1, when: "{{ two > 5 }}"}]
+output: {each: "{{ each }}", group: "{{ none_ }}", maybe: "{{ maybe }}"}
+""".replace("id: none\n", "id: none_\n")
+
+SAME["variables that last"] = """
+nodes:
+  - id: each
+    type: iterate
+    over: [1, 2, 3]
+    as: one
+    nodes:
+      - {id: grow, type: context, when: "{{ one != 2 }}", set: {sum: "{{ (vars.sum | default(0)) + one }}"}}
+      - {id: seen, type: transform, expr: "{{ vars.sum | default(-1) }}"}
+output: ["{{ each }}", "{{ vars.sum | default(-1) }}"]
+"""
+
+
 @pytest.mark.parametrize("name", SAME)
 async def test_an_exported_workflow_has_the_same_output(tmp_path: Path, name: str) -> None:
     """Loops, conditions, branches and caught errors give the same values in Python as in a run, whatever things are called."""
@@ -431,6 +465,22 @@ def test_a_used_file_is_a_function() -> None:
     )
     assert found.text.count("def sum") == 1
     assert exported.output_of(found.text, "test_shop") == ["a 4", "b 10"]
+
+
+def test_a_used_file_has_names_and_a_folder_of_its_own(tmp_path: Path) -> None:
+    """Its function takes the folder for files if it keeps some; names that Python does not take are written otherwise."""
+    used = """version: 1
+name: '"Quoted" name'
+inputs: {page: {type: string, default: x}}
+nodes: [{id: kept, type: transform, expr: "{{ inputs.page }}", save_as: a.txt}]
+output: "{{ kept.name }}{{ inputs.page }}"
+"""
+    found = export(
+        'nodes:\n  - {type: group, use: 1 odd name.yaml, id: odd}\noutput: "{{ odd }}"\n',
+        **{"1 odd name.yaml": used},
+    )
+    assert "def _1_odd_name(page: Page, tmp_path: Path, *, page_=" in found.text
+    assert exported.output_of(found.text, "test_shop", tmp_path) == "a.txtx"
 
 
 @pytest.fixture
