@@ -12,6 +12,7 @@ from importlib import metadata
 from runtime.cli import completion_files, scaffold
 from runtime.cli.machine import Check
 from runtime.settings import reference, settings
+from runtime.system import regular_files
 
 EXTRA = re.compile(r"""^(?P<name>[\w.-]+).*;.*extra == ["'](?P<extra>[\w-]+)["']""")
 OF_DEVELOPERS = "dev"
@@ -49,7 +50,7 @@ def completion() -> list[Check]:
     file = completion_files.place(shell)
     if not file.is_file():
         return [Check("completion", "ok", f"not installed for {shell}", "runops completion --install")]
-    if file.read_text(encoding="utf-8", errors="replace") != scaffold.template(f"completion_{shell}.txt"):
+    if regular_files.read_text(file, "replace") != scaffold.template(f"completion_{shell}.txt"):
         return [Check("completion", "note", f"{file} is of another version", "runops completion --install")]
     return [Check("completion", "ok", f"installed for {shell}")]
 

@@ -158,9 +158,6 @@ PROTECTED = {
 
 HARMLESS = {
     "runtime/sql/worker.py": "a pipe to its parent",
-    "runtime/batch/worker.py": "a pipe to its parent",
-    "runtime/engine/video.py": "memory: the file is kept as those of a run",
-    "runtime/cli/completing.py": "what the shell completes: names of ours, and of masked logs",
     "runtime/browser/chromium/watcher.py": "a pipe to its parent",
     "runtime/browser/engines/bidi_bridge.py": "a pipe to its parent",
     "runtime/browser/engines/worker.py": "a program of ours",
@@ -176,7 +173,7 @@ HARMLESS = {
     "runtime/batch/worker.py": "a pipe to its parent, which prints",
     "runtime/engine/video.py": "memory",
     "runtime/cli/completing.py": "names of files and runs for the shell",
-    "runtime/cli/commands/doctor.py": "a letter, to see if a file can be written",
+    "runtime/cli/machine.py": "a letter, to see if a file can be written",
     "runtime/cli/signals.py": "one word of ours",
     "runtime/services/signed_in.py": "private: signed-in states",
     "director/bench/results.py": "private: values of nodes that were tried",

@@ -64,6 +64,7 @@ OTHERS = {
     "runtime/report/page/__init__.py": "the same",
     "runtime/cli/scaffold.py": "the same",
     "runtime/cli/completing.py": "the same",
+    "runtime/cli/machine.py": "reads what the kernel says, and a file of Playwright",
     "runtime/cli/commands/init.py": "reads what pip noted of this package",
     "runtime/display/stream.py": "opens the device that swallows all",
     "runtime/browser/chromium/watcher.py": "the same, and a log that it makes itself",
