@@ -76,11 +76,14 @@ def whole(fragment: str) -> str:
 
 @pytest.mark.parametrize(("sheet", "block"), every("yaml", *MORE))
 def test_workflows_on_pages_are_valid(sheet: Path, block: Block, tmp_path: Path) -> None:
-    """Files and completed fragments have no mistake, except those named `mistake…`; nor has the file of an agent."""
+    """Files and completed fragments have no mistake, except those named `mistake…`; nor has the file of an agent, or of a CI job."""
     if block.file and block.file.startswith("agents/"):
         problems: list[Diagnostic] = []
         agent_files.read(block.file, block.text.encode(), problems)
         assert problems == []
+        return
+    if block.file and block.file.startswith(".github/"):
+        assert [step for job in yaml.safe_load(block.text)["jobs"].values() for step in job["steps"] if "run" in step]
         return
     text = block.text if re.search(r"^version:", block.text, re.MULTILINE) else whole(block.text)
     # Used files are beside it, as in the page's folder.
