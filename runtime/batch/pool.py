@@ -21,6 +21,7 @@ from runtime.batch import worker as workers
 from runtime.runs import results
 from runtime.system import tasks
 
+COMMAND = (sys.executable, "-P", "-m", workers.__name__)
 LIVES = 2  # workers that a run may have: the second one resumes it
 INTERRUPTED = 130
 LAST_SECONDS = 10.0  # seconds in which a worker must end once it has nothing to do
@@ -74,7 +75,7 @@ class _Worker:
     async def start(cls, options: Mapping[str, Json], printed: Callable[[str], None]) -> _Worker:
         """Start a process. It is in a session of its own, so that Ctrl-C on a terminal reaches the command only."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", workers.__name__),
+            *COMMAND,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -178,37 +179,36 @@ class Pool:
     async def _run(self, place: int, outcome: results.Outcome) -> None:
         this = outcome.begin()
         self.watcher.changed()
-        order: dict[str, Json] = {"file": str(outcome.file), "inputs": dict(self.inputs[outcome.case.id])}
-        for life in range(LIVES):
-            if await self._carried_out(place, outcome, order):
+        lives = 1
+        while not await self._carried_out(place, outcome) and not self._stopping:
+            if lives == LIVES:
+                outcome.notes.append("its processes died, the second one too")
+                if this.id is None:
+                    this.refuse(_died())
                 break
-            # What happened is in the log: without a run in it, nothing was done.
-            again = "was resumed" if this.id is not None else "was begun"
-            if self._stopping:
-                break
-            if life + 1 < LIVES:
-                outcome.notes.append(f"its process died, and the run {again} in another one")
-                order = {"resume": this.id} if this.id is not None else order
-        else:
-            outcome.notes.append("its processes died, the second one too")
-            if this.id is None:
-                this.refuse(_died())
+            lives += 1
+            again = "resumed" if this.id is not None else "begun"
+            outcome.notes.append(f"its process died, and the run was {again} in another one")
         if this.id is None and this.error is None:
             outcome.runs.remove(this)
         elif this.state == "begun":
             this.end(None, INTERRUPTED)
         self.watcher.changed()
 
-    async def _carried_out(self, place: int, outcome: results.Outcome, order: Mapping[str, Json]) -> bool:
-        """Have a worker carry out an order; return False if the worker has died before the run ended."""
+    async def _carried_out(self, place: int, outcome: results.Outcome) -> bool:
+        """Have a worker begin the last run of a case, or resume it; return False if the worker has died before the run ended."""
         worker = await self._worker(place)
         this = outcome.runs[-1]
         if worker is not None:
-            await worker.order(order)
+            await worker.order(self._order(outcome))
         while worker is not None and (answer := await worker.answer()) is not None:
             match answer:
-                case {"event": _}:
-                    self._hear(place, outcome, events.from_json(answer["event"]))
+                case {"event": event}:
+                    self._hear(place, outcome, events.from_json(event))
+                case {"refused": {"code": "unknown-run"}} if this.id is not None:
+                    # Its process died before the log had an entry, so nothing was done that must not be done again.
+                    this.id = None
+                    await worker.order(self._order(outcome))
                 case {"refused": error, "exit": code}:
                     this.refuse(Refused(error, code))
                     return True
@@ -222,6 +222,12 @@ class Pool:
             await dead.end()
         # A run that has ended is not resumed, whatever became of its worker.
         return this.state != "begun"
+
+    def _order(self, outcome: results.Outcome) -> dict[str, Json]:
+        run = outcome.runs[-1].id
+        if run is not None:
+            return {"resume": run}
+        return {"file": str(outcome.file), "inputs": dict(self.inputs[outcome.case.id])}
 
     async def _worker(self, place: int) -> _Worker | None:
         """Return the worker at a place, ready for an order; None if it has died at its start, or no run is to begin."""

@@ -59,10 +59,12 @@ def lines(ended: Sequence[results.Outcome]) -> list[str]:
     spent = [each.costs for each in runs if each.costs is not None]
     if spent:
         shown.append(f"  cost   {costs.render(ledger.together(spent))}")
-    stopped = next((each for each in ended if each.run is not None and each.state not in ("passed", "flaky")), None)
-    if stopped is not None:
-        again = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
-        following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else again
-        shown.append(f"  look   runops show {stopped.run}")
+    stopped = [each for each in ended if each.run is not None and each.state not in ("passed", "flaky")]
+    if stopped:
+        shown.append(f"  look   runops show {stopped[0].run}")
+    # Each that was interrupted is named: nothing else says how to continue it.
+    for each in [*stopped[:1], *(each for each in stopped[1:] if each.state == "interrupted")]:
+        again = {"again": f"runops resume {each.run}"} if each.state == "interrupted" else {}
+        following = foreground_run.next_step(each.ended) if each.ended is not None else again
         shown += [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]
     return shown

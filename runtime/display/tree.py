@@ -142,9 +142,13 @@ class Drawing:
             markup=False,
             emoji=False,
         )
-        self._live = Live(
+        self._lines = lines
+        self._live = self._new()
+
+    def _new(self) -> Live:
+        return Live(
             console=self.console,
-            get_renderable=lambda: _joined(lines(*self.size())),
+            get_renderable=lambda: _joined(self._lines(*self.size())),
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
@@ -157,6 +161,8 @@ class Drawing:
         return self._live.is_started
 
     def start(self) -> None:
+        # One that was stopped would move the cursor up, over what was printed since.
+        self._live = self._new()
         self._live.start(refresh=True)
 
     def refresh(self) -> None:
