@@ -1,7 +1,7 @@
 """Keeps the reports of a command up to date while its cases run.
 
-A file is replaced as a whole, so whatever ends the command, the last one is there. Writing takes a small share of the time: while reports
-are small, they are written whenever a run begins or ends; large ones are written less often.
+A file is replaced as a whole, so whatever ends the command, the last one is there. Writing it takes a small share of the time: while it is
+small, it is written whenever a run begins or ends; a large one is written less often.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.report import endings
 from runtime.runs import reporters, results
 from runtime.secrets import masking, published
 
-SHARE = 0.05  # largest part of the time that writing takes, besides the first second
+SHARE = 0.05  # largest part of the time that writing one file takes, besides the first second
 
 Render = Callable[[endings.BatchReport], bytes]
 
@@ -54,6 +54,22 @@ def not_written(flag: str, file: Path, error: OSError) -> UsageError:
     )
 
 
+@dataclasses.dataclass(slots=True)
+class _Pace:
+    """How often one file is written."""
+
+    began: float
+    spent: float = 0.0
+    last: float = 0.0  # what its last write took
+
+    def allows(self, now: float) -> bool:
+        return self.spent + self.last <= 1.0 + SHARE * (now - self.began)
+
+    def note(self, seconds: float) -> None:
+        self.spent += seconds
+        self.last = seconds
+
+
 class Reports(reporters.Reporter):
     """The reports that are made of all cases."""
 
@@ -65,25 +81,27 @@ class Reports(reporters.Reporter):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``at_end`` are called once, when all has ended. Raises UsageError ``report-not-written``."""
-        self._composer, self._files, self._at_end, self._clock = composer, files, at_end, clock
-        self._began = clock()
-        self._spent = 0.0
+        self._composer, self._at_end, self._clock = composer, at_end, clock
+        self._files = [(each, _Pace(clock())) for each in files]
         for each in files:
             each.make_folder()
 
     @override
     def update(self, results: results.Results, masker: masking.Masker) -> None:
-        ended, now = results.exit is not None, self._clock()
-        if not ended and (not self._files or self._spent > 1.0 + SHARE * (now - self._began)):
+        ended, began = results.exit is not None, self._clock()
+        due = [(file, pace) for file, pace in self._files if ended or pace.allows(began)]
+        if not due and not ended:
             return
         report = self._composer.compose(results, masker)
+        composed = self._clock() - began
         unwritten: list[UsageError] = []
-        for each in self._files:
+        for file, pace in due:
+            before = self._clock()
             try:
-                each.write(report)
+                file.write(report)
             except UsageError as error:
                 unwritten.append(error)
-        self._spent += self._clock() - now
+            pace.note(composed + self._clock() - before)
         if ended:
             at_end, self._at_end = self._at_end, ()
             for each in at_end:
