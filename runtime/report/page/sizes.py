@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import bisect
+import functools
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -40,12 +42,19 @@ def fitted(page: Page, pictures: Mapping[str, str], most: int) -> str:
 
 def _texts(page: Page, most: int) -> str:
     lengths = [*_lengths(page.cases)]
-    for longest in LONGEST:
+
+    @functools.cache
+    def fitting(longest: int) -> str | None:
         # No more than this fits, so rendering is tried only where it may.
-        if sum(min(each, longest) for each in lengths) <= most:
-            data = _json({"title": page.title, **page.head, "cases": page.cases}, longest)
-            if len(data.encode()) <= most:
-                return data
+        if sum(min(each, longest) for each in lengths) > most:
+            return None
+        data = _json({"title": page.title, **page.head, "cases": page.cases}, longest)
+        return data if len(data.encode()) <= most else None
+
+    # Rendering takes long where there are many steps, so few lengths are tried.
+    first = bisect.bisect_left(LONGEST, True, key=lambda longest: fitting(longest) is not None)
+    if first < len(LONGEST) and (data := fitting(LONGEST[first])) is not None:
+        return data
     cases = [{**case, "runs": [_outline(run) for run in case.get("runs", ())]} for case in page.cases]
     return _json({"title": page.title, **page.head, "cases": cases}, LONGEST[-1])
 
