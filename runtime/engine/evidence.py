@@ -95,16 +95,17 @@ async def recordings(run: RunState, *, traced: bool) -> list[dict[str, Json]]:
     """Keep the trace and the video of the whole run, as far as they were asked for. ``traced``: its trace is kept already."""
     await run.tracing.settled()
     found = Gathering(run.writer)
-    kept: list[Json] = []
+    kept: list[tuple[str, Json]] = []
     if run.tracing.mode == "on" and not traced:
-        kept.append(await found.file("zip", None, trace(run), "trace"))
+        kept.append(("application/zip", await found.file("zip", None, trace(run), "trace")))
     shots = [video.Shot(each.seconds, each.picture) for each in run.tracing.frames if each.picture is not None]
     if run.tracing.video:
         try:
-            kept.append(await found.file("webm", None, await tasks.in_thread(video.encode, shots), "video"))
+            filmed = await tasks.in_thread(video.encode, shots)
+            kept.append((video.TYPE, await found.file("webm", None, filmed, "video")))
         except Exception as error:  # noqa: BLE001 - a video must never be what a run fails at
             run.emit(events.Said(f"no video is kept: {error}"))
-    return [each for each in kept if isinstance(each, dict)]
+    return [{**each, "type": kind} for kind, each in kept if isinstance(each, dict)]
 
 
 async def _with_steps_before(run: RunState, path: str | None, data: dict[str, Json], found: Gathering) -> None:

@@ -12,7 +12,7 @@ from runtime.display.facts import facts, result_text
 from runtime.display.text import count, cut, described, duration, fit, harmless, joined, one_line, when
 from runtime.report import said, timeline
 from runtime.report.models import AttemptReport, RunReport, StepReport
-from runtime.report.parts import Costs, ErrorReport, FlagReport, FrameReport
+from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, FrameReport
 
 BESIDE = 60  # characters of a step's description next to its name
 
@@ -29,7 +29,7 @@ class Style:
 
 def whole(report: RunReport, style: Style) -> list[str]:
     lines = [*_head(report, style), *_tree(report, report.steps, {}, style)]
-    files = [f"  file  {one_line(each.path)}  {count(each.size, 'byte')}" for each in report.files]
+    files = [f"  {_kept(each)}  {count(each.size, 'byte')}" for each in report.files]
     cost = [f"  cost  {spent(report.costs)}"] if report.costs is not None else []
     return [*lines, *fully("output", report.output), *files, *cost, *_outcome(report, style)]
 
@@ -135,6 +135,11 @@ def _page(report: RunReport, step: StepReport) -> list[str]:
 
 def _shown(frame: FrameReport) -> str:
     return one_line(frame.screenshot.path if frame.screenshot is not None else f"no picture: {frame.no_screenshot}")
+
+
+def _kept(file: FileReport) -> str:
+    is_trace = file.name.startswith("trace-") and file.type == "application/zip"
+    return f"trace  {viewer(file.path)}" if is_trace else f"file  {one_line(file.path)}"
 
 
 def viewer(trace: str) -> str:

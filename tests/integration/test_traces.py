@@ -160,6 +160,9 @@ async def test_pages_that_show_a_secret_are_in_no_trace_and_no_video(tmp_path: P
     """A run that passes keeps both among its files; from the step that fills a secret in until the page changes there is no picture."""
     ended = await ran(tmp_path, served, button="Save", secret=True, trace="on", video=True)
     assert ended.status == "passed"
+    store = file_store.Files(tmp_path / "home")
+    report = of_run.run_report(*run_index.load_history(store, ended.run), store, brief=True)
+    assert f"trace  playwright show-trace {ended.files[0]['path']}" in "\n".join(text.whole(report, text.Style()))
     trace, filmed = (Path(str(each["path"])) for each in ended.files)
     shots = frames(filmed.read_bytes())
     assert [colour for _at, _width, _height, colour in shots] == [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 1)]
@@ -202,8 +205,9 @@ async def test_a_frame_is_taken_of_a_page_without_secrets_only(
             assert (refused.value.code, await browser.page.page.content()) == ("secret-on-page", before), way
         assert trace_file.size(await browser.page.frame(None)) == (1280, 720), "without secrets a canvas is a picture"
         await browser.page.goto(plain)
-        page, camera = browser.page.page, browser.page._camera[1]
-        taken = camera.send
+        page, known = browser.page.page, browser.page._camera
+        assert known is not None
+        camera, taken = known[1], known[1].send
 
         async def late(*command: Any) -> Any:
             await page.evaluate("text => document.body.append(text)", CANARY)
