@@ -18,6 +18,7 @@ MOST = 8  # parts of a value that are listed one by one; of more, the whole valu
 LONGEST = 2_000  # items of a list that are matched with those of another; longer lists are compared as a whole
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
+_ENDS = r"(?![\w:-]|\.\w)"  # after an origin in a text: no longer port or host
 _ABSENT: Json = object()
 
 
@@ -127,7 +128,7 @@ class _Comparison:
         """Return a value of the first run with the addresses that the site has in the second one."""
         if isinstance(value, str):
             for origin, other in self._moved.items():
-                value = value.replace(origin, other)
+                value = re.sub(rf"{re.escape(origin)}{_ENDS}", lambda _found, other=other: other, value)
             return value
         if not self._moved:
             return value
@@ -150,18 +151,18 @@ def _moved(pages: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
     """Return the origins of a site that has another one in the second run; empty if no pair of origins fits all ``pages``."""
     found: dict[str, str] = {}
     for one, other in pages:
-        if one and other:
-            before, after = _origin(one), _origin(other)
-            if found.setdefault(before, after) != after:
-                return {}
+        before, after = _origin(one or ""), _origin(other or "")
+        if before and after and found.setdefault(before, after) != after:
+            return {}
     if len(set(found.values())) < len(found):
         return {}
     return {before: after for before, after in found.items() if before != after}
 
 
 def _origin(url: str) -> str:
+    """Return the origin of a page of a site; empty for other pages, such as a blank one."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def _merged(ones: list[str], others: list[str]) -> list[str]:

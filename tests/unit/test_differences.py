@@ -200,6 +200,14 @@ def test_a_site_with_another_address_is_one_difference() -> None:
         ("", "page", None, "http://127.0.0.1:1", "http://shop"),
         ("b", "page", None, "http://127.0.0.1:1/y", "http://shop/y?z"),
     ]
+    blank = report(
+        step("a", page="about:blank"), step("b", page="http://h:80/x", value="http://h:8080 http://h:80. about:")
+    )
+    there = report(step("a", page="http://n/"), step("b", page="http://n/x", value="http://h:8080 http://n. about:"))
+    assert said(differences(blank, there)) == [
+        ("", "page", None, "http://h:80", "http://n"),
+        ("a", "page", None, "about:blank", "http://n/"),
+    ]
     two = report(step("a", page="http://one/x"), step("b", page="http://two/x"))
     into_one = report(step("a", page="http://one/x"), step("b", page="http://one/x"))
     assert said(differences(two, into_one)) == [("b", "page", None, "http://two/x", "http://one/x")]
