@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import shlex
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -79,14 +79,23 @@ def last_of(store: log_store.StoreReader, file: str) -> RunSummary | None:
 
 def last_passed(store: log_store.StoreReader, run: str) -> str | None:
     """Return the newest run before ``run`` of the same file with the same inputs that passed, among the newest ``SEARCHED`` of those that did."""
-    wanted = _whole(store.first(run))
-    if wanted is None:
-        return None
+    return alike(store, run, passed_before(store, run))
+
+
+def passed_before(store: log_store.StoreReader, run: str) -> Iterator[tuple[str, log_entries.RunHeader]]:
+    """Yield the whole runs that passed before ``run``, newest first, among the newest ``SEARCHED``: the id and the header of each."""
     for each in store.summaries(run, SEARCHED, "passed"):
-        head = _whole(each.first)
-        if head is not None and (head.file, head.inputs) == (wanted.file, wanted.inputs):
-            return each.id
-    return None
+        if (head := _whole(each.first)) is not None:
+            yield each.id, head
+
+
+def alike(store: log_store.StoreReader, run: str, those: Iterable[tuple[str, log_entries.RunHeader]]) -> str | None:
+    """Return the first of ``those`` with the file and the inputs of ``run``."""
+    wanted = _whole(store.first(run))
+    found = (
+        id for id, head in those if wanted is not None and (head.file, head.inputs) == (wanted.file, wanted.inputs)
+    )
+    return next(found, None)
 
 
 def _whole(first: log_entries.AnyEntry | None) -> log_entries.RunHeader | None:

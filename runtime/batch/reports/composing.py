@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from nodes.errors import RunOpsError
+from runtime.log import entries as log_entries
 from runtime.log.store import store as log_store
 from runtime.report import differences, endings, of_run, pictures
 from runtime.report.models import RunReport
@@ -33,6 +34,7 @@ class Composer:
         self._details: dict[tuple[str, int], RunReport | None] = {}  # by run, and number of its processes
         self._pictures: dict[tuple[str, str], dict[str, str]] = {}  # by run, and time of its last entry
         self._greens: dict[str, RunReport | None] = {}
+        self._passed: list[tuple[str, log_entries.RunHeader]] | None = None
         self._differing: dict[tuple[str, str, str], list[DifferenceReport]] = {}
 
     def compose(self, found: results.Results, masker: masking.Masker) -> endings.BatchReport:
@@ -77,10 +79,13 @@ class Composer:
     def _green(self, run: str, masker: masking.Masker) -> RunReport | None:
         """Return the last run that passed before ``run``, of the same file with the same inputs."""
         if run not in self._greens:
+            self._greens[run] = None
             with contextlib.suppress(RunOpsError):
-                found = run_index.last_passed(self._store, run)
+                if self._passed is None:  # those of this command are of other cases, so one list serves all
+                    self._passed = [*run_index.passed_before(self._store, run)]
+                found = run_index.alike(self._store, run, self._passed)
                 self._greens[run] = self._read(found, masker) if found is not None else None
-        return self._greens.setdefault(run, None)
+        return self._greens[run]
 
     def _read(self, run: str, masker: masking.Masker) -> RunReport | None:
         """Return the report of a run; None if its log is damaged or gone."""
