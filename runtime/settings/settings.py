@@ -81,6 +81,9 @@ FLAGS = {
     "window_compress_to": "--compress-to",
     "reset": "--reset",
     "budget": "--budget",
+    "run_timeout": "--run-timeout",
+    "trace": "--trace",
+    "video": "--video",
 }
 """The flag of each setting that has one, on the commands that take it."""
 

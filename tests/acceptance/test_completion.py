@@ -70,7 +70,7 @@ def test_a_shell_offers_what_may_come(shell: str, project: Project) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     (run,) = [each["id"] for each in project.runs()]
-    assert typed(project, shell, ["runops", "re"]) == ["repair", "resume"]
+    assert typed(project, shell, ["runops", "resu"]) == ["resume"]
     assert typed(project, shell, ["runops", "run", "--headl"]) == ["--headless"]
     assert typed(project, shell, ["runops", "run", "--engine", "w"]) == ["webkit"]
     assert typed(project, shell, ["runops", "resume", ""]) == [run, "last"]
