@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 
 from runtime.cli import completion_files, scaffold
 from runtime.cli.machine import Check
@@ -40,6 +41,10 @@ def _is_installed(name: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def _writable(file: Path) -> bool:
+    return os.access(file if file.exists() else file.parent, os.W_OK)
 
 
 def completion() -> list[Check]:
@@ -77,7 +82,7 @@ def ci(config: settings.Settings, environ: Mapping[str, str]) -> list[Check]:
     if given.lower() in NO:
         return [Check("ci", "note", f"{text}: any text in CI counts as set", "unset CI")]
     summary = environ.get("GITHUB_STEP_SUMMARY")
-    if github and summary and not os.access(summary, os.W_OK):
+    if github and summary and not _writable(Path(summary)):
         fix = "give the container that file: mount its folder, and pass the variable"
         return [Check("ci", "note", f"{text}; the summary of the step, {summary}, cannot be written", fix)]
     return [Check("ci", "ok", text)]

@@ -290,6 +290,10 @@ def test_what_ci_changes_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (check.state, "GitHub Actions" in check.text, "linger = 0" in check.text) == ("ok", True, True)
     (check,) = installation.ci(config, {"CI": "false"})
     assert (check.state, check.fix) == ("note", "unset CI")
+    (check,) = installation.ci(
+        config, {"CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    )
+    assert check.state == "ok"
     gone = str(tmp_path / "no" / "summary")
     (check,) = installation.ci(config, {"CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": gone})
     assert (check.state, gone in check.text, check.fix is not None) == ("note", True, True)
