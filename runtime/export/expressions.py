@@ -28,6 +28,16 @@ _SIGNS: dict[type[nodes.Expr], str] = {
     nodes.Or: "or",
 }
 _COMPARED = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in", "notin": "not in"}
+_OPPOSITE = {
+    "eq": "ne",
+    "ne": "eq",
+    "gt": "lteq",
+    "lteq": "gt",
+    "lt": "gteq",
+    "gteq": "lt",
+    "in": "notin",
+    "notin": "in",
+}
 _TESTS = {
     **dict.fromkeys(("equalto", "eq", "==", "sameas"), "=="),
     **dict.fromkeys(("ne", "!="), "!="),
@@ -110,7 +120,7 @@ class Translation:
             case nodes.Getattr():
                 return f"{self._operand(tree.node)}[{quoted(tree.attr)}]"
             case nodes.Getitem():
-                return f"{self._operand(tree.node)}[{self._index(tree.arg)}]"
+                return self.item(self._operand(tree.node), self._index(tree.arg))
             case nodes.Filter():
                 return self._filter(tree)
             case _:
@@ -144,6 +154,8 @@ class Translation:
     def _shown(self, tree: nodes.Expr) -> str:
         """Return the code of a value within a text, where true and false are written as in JSON."""
         code = self.code(tree)
+        if isinstance(tree, nodes.Filter) and tree.name == "string" and code.startswith("str("):
+            return code[4:-1]
         is_truth = isinstance(tree, nodes.Compare | nodes.Test | nodes.Not)
         return f"str({code}).lower()" if is_truth else code
 
@@ -168,12 +180,17 @@ class Translation:
         return " ".join([left, *parts])
 
     def _not(self, tree: nodes.Expr) -> str:
-        if isinstance(tree, nodes.Compare) and len(tree.ops) == 1 and tree.ops[0].op in ("in", "notin"):
-            sign = "not in" if tree.ops[0].op == "in" else "in"
-            return f"{self._operand(tree.expr)} {sign} {self._operand(tree.ops[0].expr)}"
+        if isinstance(tree, nodes.Compare) and len(tree.ops) == 1:
+            other = nodes.Operand(_OPPOSITE[tree.ops[0].op], tree.ops[0].expr, lineno=tree.lineno)
+            return self._compare(nodes.Compare(tree.expr, [other], lineno=tree.lineno))
         if isinstance(tree, nodes.Test):
             return self._test(tree, negated=True)
         return f"not {self._operand(tree)}"
+
+    def item(self, code: str, index: str) -> str:
+        if index == "0" and code.startswith("[") and " for " in code:
+            return f"{self.need('first')}({code})"
+        return f"{code}[{index}]"
 
     def _choice(self, tree: nodes.CondExpr) -> str:
         if tree.expr2 is None:

@@ -95,7 +95,7 @@ ON_LISTS: dict[str, OnList] = {
     "unique": _unique,
     "flatten": _flat,
     "groupby": _groups,
-    "first": lambda to, value, _args, _given: f"{to.plain(value)}[0]",
+    "first": lambda to, value, _args, _given: to.item(to.plain(value), "0"),
     "last": lambda to, value, _args, _given: f"{to.plain(value)}[-1]",
     "reverse": lambda to, value, _args, _given: f"{to.plain(value)}[::-1]",
 }

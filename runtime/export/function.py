@@ -205,15 +205,19 @@ class Function(Variables):
             return
         if result is not None:
             self.found.read.add(key)
-        before = len(self.lines), self.depth, list(self.inside), list(self.loops)
+        before = len(self.lines), self.depth, list(self.inside), list(self.loops), self._found_so_far()
         try:
             self._container(node, key)
         except NotCarried as error:
-            begin, self.depth, self.inside, self.loops = before
+            begin, self.depth, self.inside, self.loops, self.found = before
             del self.lines[begin:]
             self._without_block(node, key, str(error))
         if result is not None and self._wants(key):
             self._assign(result, self.name(key))
+
+    def _found_so_far(self) -> Known:
+        """Return what is read up to here: what is written and taken back again reads nothing."""
+        return Known(set(self.found.read), {name: set(keys) for name, keys in self.found.outside.items()})
 
     def _container(self, node: Node, key: Key) -> None:
         match node:
@@ -237,7 +241,7 @@ class Function(Variables):
             self._assign(each, "None")
 
     def _leaf(self, node: Leaf, key: Key, result: Key | None) -> None:
-        read, outside = set(self.found.read), {name: set(keys) for name, keys in self.found.outside.items()}
+        before = self._found_so_far()
         if node.confirm is not None:
             self.lost(node, "`confirm`, which asks the site after a crash whether this happened.")
         if node.retry is not None:
@@ -248,7 +252,8 @@ class Function(Variables):
             value = leaves.emit(self, node)
         except NotCarried as error:
             del self.lines[begin:]
-            self.depth = depth
+            self.depth, self.found = depth, before
+            before = self._found_so_far()
             asked = isinstance(node, Context) and any(self._wants(("vars", each)) for each in (*node.ask, *node.set))
             if asked:
                 self.found.read.add(key)
@@ -256,7 +261,7 @@ class Function(Variables):
         checks = isinstance(node, _CHECKING) and value is not None and _can_fail(value)
         if len(self.lines) == begin and not (checks or self._wants(key) or result is not None):
             # Nothing is written, so nothing is read.
-            self.found.read, self.found.outside = read, outside
+            self.found = before
         self._yield(key, result, value, checks=checks)
         if asked and isinstance(node, Context) and self._wants(key):
             for each in (*node.ask, *node.set):
@@ -539,8 +544,29 @@ def _is_call(code: str) -> bool:
     return isinstance(ast.parse(code, mode="eval").body, ast.Call)
 
 
+_OPPOSITE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.LtE: ">",
+    ast.Gt: "<=",
+    ast.GtE: "<",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
+
+
 def _negated(condition: str) -> str:
-    return condition.removeprefix("not ") if re.fullmatch(r"not [\w\[\]\"]+", condition) else f"not ({condition})"
+    tree = ast.parse(condition, mode="eval").body
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        return condition.removeprefix("not ")
+    if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+        left, right = (ast.get_source_segment(condition, each) for each in (tree.left, tree.comparators[0]))
+        if f"{left} " == condition[: len(f"{left} ")] and condition.endswith(f" {right}"):
+            return f"{left} {_OPPOSITE[type(tree.ops[0])]} {right}"
+    return f"not ({condition})"
 
 
 def _templates(value: Json) -> Iterator[str]:

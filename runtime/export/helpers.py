@@ -110,6 +110,11 @@ def ordered(
     """Return the items in the order of one key, or of their own."""
     return sorted(items, key=lambda item: rank(item, key), reverse=reverse)
 ''',
+    "first": '''
+def first(items: list[Any]) -> Any:
+    """Return the first item."""
+    return items[0]
+''',
     "unique": '''
 def unique(items: list[Any], key: str | None = None) -> list[Any]:
     """Return the items without those that repeat an earlier one."""

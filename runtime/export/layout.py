@@ -57,7 +57,29 @@ def statement(depth: int, code: str) -> list[str]:
     if len(indent) + len(code) <= WIDTH:
         return [f"{indent}{code}"]
     prefix, expression, suffix = _divided(code)
-    return _Layout(expression).of_statement(indent, prefix, suffix)
+    lines = _Layout(expression).of_statement(indent, prefix, suffix)
+    # Whatever the layout: it must never change what the statement does.
+    return lines if _meaning("\n".join(lines).strip()) == _meaning(code) else [f"{indent}{code}"]
+
+
+def _meaning(code: str) -> str | None:
+    whole = f"{code.removeprefix('el')} pass" if code.endswith(":") else code
+    try:
+        return ast.dump(ast.parse(whole))
+    except SyntaxError:
+        return None
+
+
+def function_head(depth: int, name: str, parameters: Sequence[str], returns: str = "") -> list[str]:
+    """Return the lines of the head of a function."""
+    indent = STEP * depth
+    head, end = f"{indent}def {name}(", f"){f' -> {returns}' if returns else ''}:"
+    together = ", ".join(parameters)
+    if len(head) + len(together) + len(end) <= WIDTH:
+        return [f"{head}{together}{end}"]
+    if len(indent) + len(STEP) + len(together) <= WIDTH:
+        return [head, f"{indent}{STEP}{together}", f"{indent}{end}"]
+    return [head, *(f"{indent}{STEP}{each}," for each in parameters), f"{indent}{end}"]
 
 
 def comment(depth: int, text: str) -> list[str]:
@@ -169,6 +191,8 @@ class _Layout:
                 return f"{{{lines}\n{indent}}}"
             case ast.ListComp():
                 return f"[\n{inner}{self._comprehension(node, inner)}\n{indent}]"
+            case ast.Subscript(value=value, slice=index) if _has_brackets(value):
+                return f"{self._broken(value, indent)}[{self._source_of(index)}]"
             case ast.Subscript(value=value, slice=index):
                 return f"{self._flat(value)}[\n{inner}{self._fit(index, inner, 0)}\n{indent}]"
             case _:
@@ -179,7 +203,13 @@ class _Layout:
         flat = self._source_of(value)
         if len(indent) + used + len(flat) + 1 <= WIDTH:
             return flat
-        return self._broken(value, indent) if _has_brackets(value) else self._split(value, indent) or flat
+        if _has_brackets(value):
+            return self._broken(value, indent)
+        bare, inner = self._flat(value), indent + STEP
+        if flat != bare:
+            body = bare if len(inner) + len(bare) <= WIDTH else self._split(value, inner) or bare
+            return f"(\n{inner}{body}\n{indent})"
+        return self._split(value, indent) or flat
 
     def _arguments(self, arguments: Sequence[ast.AST], indent: str) -> str:
         inner = indent + STEP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -25,6 +25,10 @@ BY_TEXT = {
 _DOUBLE, _SINGLE = '"', "'"
 
 SEEN = ".filter(visible=True)"
+
+
+Reach = Callable[[Target, int], str]
+"""Returns the code of an element, to which so many characters are added."""
 
 
 class Locators:
@@ -106,8 +110,8 @@ class Locators:
 
     # Rules.
 
-    def rule(self, page: str, rule: Rule, seconds: float | None) -> Iterator[str]:
-        """Yield the statements that wait until the rule holds."""
+    def rule(self, page: str, rule: Rule, seconds: float | None, reach: Reach) -> Iterator[str]:
+        """Yield the statements that wait until the rule holds; ``reach`` returns the code of an element."""
         more = [] if seconds is None else [f"timeout={round(seconds * 1000):_}"]
         wanted = getattr(rule, rule.kind)
         match rule.kind:
@@ -120,15 +124,19 @@ class Locators:
             case "title":
                 yield self._expects(page, "to_have_title", self._words(wanted), *more)
             case "visible" | "hidden":
-                yield self._expects("".join(self.of(page, wanted)), f"to_be_{rule.kind}", *more)
+                check = f"to_be_{rule.kind}"
+                yield self._expects(reach(wanted, len(f"expect().{check}()")), check, *more)
             case "text":
-                found = "".join(self.of(page, rule.target)) if rule.target is not None else f'{page}.locator("body")'
                 text = self._text(wanted) if rule.exact else self._words(wanted)
                 check = "to_have_text" if rule.exact else "to_contain_text"
+                head = len(f"expect().{check}(")
+                found = reach(rule.target, head) if rule.target is not None else f'{page}.locator("body")'
                 yield self._expects(found, check, text, "use_inner_text=True", *more)
             case kind:
                 assert rule.target is not None
-                yield self._state("".join(self.of(page, rule.target)), kind, wanted, more)
+                seen = len(SEEN) if kind == "count" else 0
+                found = reach(rule.target, len(f"expect().not_to_be_{kind}()") + seen)
+                yield self._state(found, kind, wanted, more)
 
     def _state(self, found: str, kind: str, wanted: Json, more: list[str]) -> str:
         if kind == "count":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 from nodes.base import Leaf
@@ -70,7 +71,7 @@ class _File:
         name = next(each for each in numbered if self._of_stub.setdefault(each, used) == used)
         instruction = getattr(node, "instruction", None) or getattr(node, "goal", None) or node.description
         texts = [f"Left out: {why}. Do it here, and return its value.", *([str(instruction)] if instruction else [])]
-        head = layout.statement(0, f"def {name}({', '.join(parameters)}):")
+        head = layout.function_head(0, name, parameters)
         reason = layout.quoted(f"{node.id} was left out: write {name}()")
         # Whoever handles a missing state signs in anew.
         fails = isinstance(node, sessions.LoadSession)
@@ -102,9 +103,11 @@ class _File:
         test = self._test()
         options = self._options()
         parts = [*self._helpers(), *self._stubs.values(), *(lines for _name, lines in self._functions.values())]
-        head = [*self._docstring(), "", *self._imports(), "", *self._settings()]
         parts = [options, *self._helpers(), *self._stubs.values(), *(each for _name, each in self._functions.values())]
-        return "\n\n\n".join("\n".join(each) for each in (head, *parts, test) if each) + "\n"
+        parts = [self._settings(), *parts, test]
+        used = set(re.findall(r"\w+", "\n".join(line for part in parts for line in part)))
+        parts[0] = [*self._docstring(), "", *self._imports(used), "", *parts[0]]
+        return "\n\n\n".join("\n".join(each) for each in parts if each) + "\n"
 
     def _written(self, loaded: Loaded, where: str) -> tuple[Function, str | None]:
         """Write the statements of a function until no variable is assigned that nothing reads, and return its end too."""
@@ -215,8 +218,7 @@ class _File:
             function.line(f"return {output}")
             body = function.lines
         doc = loaded.workflow.description or loaded.workflow.name
-        head = f"def {name}({', '.join(parameters)}){' -> None' if not output else ''}:"
-        lines = layout.statement(0, head) if len(head) <= layout.WIDTH else _long_head(name, parameters, output)
+        lines = layout.function_head(0, name, parameters, "" if output else "None")
         return [*lines, *(layout.docstring(1, [doc]) if doc else []), *_trimmed(body)]
 
     def _docstring(self) -> list[str]:
@@ -236,8 +238,8 @@ class _File:
             paragraphs.append(f"Left out:\n{listed}")
         return layout.docstring(0, paragraphs)
 
-    def _imports(self) -> list[str]:
-        used = self.names()
+    def _imports(self, written: set[str]) -> list[str]:
+        used = self.names() & written
         standard = [line for name, line in helpers.IMPORTS.items() if name in used and name != "pytest"]
         plain = sorted(line for line in standard if line.startswith("import"))
         names = ", ".join(name for name in helpers.PLAYWRIGHT if name in used)
@@ -304,14 +306,6 @@ def _context_options(options: BrowserOptions) -> dict[str, Json]:
 
 def _default(given: Input) -> str:
     return "" if given.required else f"={layout.literal(given.default)}"
-
-
-def _long_head(name: str, parameters: list[str], output: str | None) -> list[str]:
-    end = "):" if output else ") -> None:"
-    together = f"{layout.STEP}{', '.join(parameters)}"
-    if len(together) <= layout.WIDTH:
-        return [f"def {name}(", together, end]
-    return [f"def {name}(", *(f"{layout.STEP}{each}," for each in parameters), end]
 
 
 def _trimmed(lines: list[str]) -> list[str]:

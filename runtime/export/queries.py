@@ -13,7 +13,7 @@ from nodes.template import Template
 from nodes.transform import Transform
 from runtime.export import expressions, locators
 from runtime.export.code import NotCarried
-from runtime.export.layout import literal, quoted
+from runtime.export.layout import STEP, literal, quoted
 from runtime.export.step import Body, Step, Value, check
 
 
@@ -102,12 +102,11 @@ def _page_by_page(step: Step, code: str) -> str:
 
 def _rows(step: Step, target: Target, least: int) -> str:
     """Return the way to rows, after as many of them are there as are wanted."""
-    found = step.find(target)
     if not least:
-        return found
+        return step.reach(target, len(f"{STEP}for row in {locators.SEEN}.all()"))
     step.body.need("expect")
     rows_ = step.body.local("rows")
-    step.body.line(f"{rows_} = {found}")
+    step.assign(rows_, locators.Locators(step.body).of(step.page, target))
     which = f"{rows_}.first" if least == 1 else f"{rows_}.nth({least - 1})"
     step.body.line(f"expect({which}).to_be_visible({''.join(step.limit)})")
     return rows_

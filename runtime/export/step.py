@@ -55,7 +55,9 @@ Value = str | None
 
 
 def check(body: Body, node: Leaf, rule: Rule, page: str) -> None:
-    for code in locators.Locators(body).rule(page, rule, node.timeout):
+    step = Step(body, node)
+    step.page = page
+    for code in locators.Locators(body).rule(page, rule, node.timeout, step.reach):
         body.line(code)
 
 
@@ -95,7 +97,11 @@ class Step:
 
     def assign(self, variable: str, chain: list[str]) -> None:
         """Write a variable with the element that a chain of calls finds, in several statements if one is too long."""
-        if len(chain) > 1 and len(STEP) * self.body.depth + len(f"{variable} = {''.join(chain)}") > WIDTH:
+        if (
+            (len(chain) > 2 or not chain[0].isidentifier())
+            and len(chain) > 1
+            and len(STEP) * self.body.depth + len(f"{variable} = {''.join(chain)}") > WIDTH
+        ):
             self.assign(variable, chain[:-1])
             chain = [variable, chain[-1]]
         self.body.line(f"{variable} = {''.join(chain)}")
