@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import re
@@ -9,7 +10,7 @@ from typing import Protocol
 
 from jinja2 import nodes
 
-from runtime.export.layout import quoted
+from runtime.export.layout import SIGNS, quoted
 
 Chain = tuple[str | int, ...]
 
@@ -99,3 +100,29 @@ def is_atom(code: str) -> bool:
             return False
         before = "" if before == "\\" else each
     return True
+
+
+_OPPOSITE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.LtE: ">",
+    ast.Gt: "<=",
+    ast.GtE: "<",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
+
+
+def negated(condition: str) -> str:
+    """Return the opposite of a condition."""
+    tree, raw = ast.parse(condition, mode="eval").body, condition.encode()
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        return condition.removeprefix("not ")
+    if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+        start, end, sign = tree.left.end_col_offset or 0, tree.comparators[0].col_offset, type(tree.ops[0])
+        between = raw[start:end].decode().replace(SIGNS[sign], _OPPOSITE[sign], 1)
+        return f"{raw[:start].decode()}{between}{raw[end:].decode()}"
+    return f"not {condition}" if is_atom(condition) else f"not ({condition})"

@@ -10,7 +10,20 @@ from jinja2 import nodes
 
 from nodes.template import Template
 from nodes.values import Json
-from runtime.export.code import Chain, Code, Each, Names, NotCarried, escaped, is_atom, keys, literal_piece, singular
+from runtime.export.code import (
+    Chain,
+    Code,
+    Each,
+    Names,
+    NotCarried,
+    bare,
+    escaped,
+    is_atom,
+    keys,
+    literal_piece,
+    negated,
+    singular,
+)
 from runtime.export.filters import ON_LISTS, ON_VALUES
 from runtime.export.layout import literal, quoted
 from runtime.language.expressions import builtins, references
@@ -28,16 +41,6 @@ _SIGNS: dict[type[nodes.Expr], str] = {
     nodes.Or: "or",
 }
 _COMPARED = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in", "notin": "not in"}
-_OPPOSITE = {
-    "eq": "ne",
-    "ne": "eq",
-    "gt": "lteq",
-    "lteq": "gt",
-    "lt": "gteq",
-    "gteq": "lt",
-    "in": "notin",
-    "notin": "in",
-}
 _TESTS = {
     **dict.fromkeys(("equalto", "eq", "==", "sameas"), "=="),
     **dict.fromkeys(("ne", "!="), "!="),
@@ -180,12 +183,9 @@ class Translation:
         return " ".join([left, *parts])
 
     def _not(self, tree: nodes.Expr) -> str:
-        if isinstance(tree, nodes.Compare) and len(tree.ops) == 1:
-            other = nodes.Operand(_OPPOSITE[tree.ops[0].op], tree.ops[0].expr, lineno=tree.lineno)
-            return self._compare(nodes.Compare(tree.expr, [other], lineno=tree.lineno))
         if isinstance(tree, nodes.Test):
             return self._test(tree, negated=True)
-        return f"not {self._operand(tree)}"
+        return negated(bare(self._operand(tree)))
 
     def item(self, code: str, index: str) -> str:
         if index == "0" and code.startswith("[") and " for " in code:

@@ -21,7 +21,7 @@ from nodes.template import Template
 from nodes.transform import Transform
 from nodes.values import Json
 from runtime.export import expressions, layout, leaves
-from runtime.export.code import NotCarried
+from runtime.export.code import NotCarried, negated
 from runtime.export.variables import Key, Known, Loop, Variables, safe, snake
 from runtime.language.expressions import references
 from runtime.language.workflow import Loaded, below, plain
@@ -441,7 +441,7 @@ class Function(Variables):
             self.loops.append(loop)
             self.inside.append(node.id)
             if while_ is not None:
-                self._break_if(_negated(while_))
+                self._break_if(negated(while_))
                 self._limit(node, loop)
             if node.each_error == "continue":
                 with self._head("try:"):
@@ -542,31 +542,6 @@ def _can_fail(code: str) -> bool:
 
 def _is_call(code: str) -> bool:
     return isinstance(ast.parse(code, mode="eval").body, ast.Call)
-
-
-_OPPOSITE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.Lt: ">=",
-    ast.LtE: ">",
-    ast.Gt: "<=",
-    ast.GtE: "<",
-    ast.In: "not in",
-    ast.NotIn: "in",
-    ast.Is: "is not",
-    ast.IsNot: "is",
-}
-
-
-def _negated(condition: str) -> str:
-    tree = ast.parse(condition, mode="eval").body
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-        return condition.removeprefix("not ")
-    if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-        left, right = (ast.get_source_segment(condition, each) for each in (tree.left, tree.comparators[0]))
-        if f"{left} " == condition[: len(f"{left} ")] and condition.endswith(f" {right}"):
-            return f"{left} {_OPPOSITE[type(tree.ops[0])]} {right}"
-    return f"not ({condition})"
 
 
 def _templates(value: Json) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 WIDTH = 88
 STEP = "    "
 
-_SIGNS: dict[type[ast.AST], str] = {
+SIGNS: dict[type[ast.AST], str] = {
     ast.And: "and",
     ast.Or: "or",
     ast.Add: "+",
@@ -245,13 +245,13 @@ class _Layout:
         """Return an expression at its outermost operators on several lines; None if it has none."""
         match node:
             case ast.BoolOp(op=sign, values=values):
-                parts = [("" if not number else f"{_SIGNS[type(sign)]} ", each) for number, each in enumerate(values)]
+                parts = [("" if not number else f"{SIGNS[type(sign)]} ", each) for number, each in enumerate(values)]
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 parts = [("", body), ("if ", test), ("else ", orelse)]
             case ast.Compare(left=left, ops=signs, comparators=others):
                 parts = [
                     ("", left),
-                    *((f"{_SIGNS[type(sign)]} ", each) for sign, each in zip(signs, others, strict=True)),
+                    *((f"{SIGNS[type(sign)]} ", each) for sign, each in zip(signs, others, strict=True)),
                 ]
             case ast.BinOp():
                 parts = _operands(node)
@@ -266,7 +266,7 @@ def _operands(node: ast.BinOp) -> list[tuple[str, ast.AST]]:
     rank = isinstance(node.op, ast.Add | ast.Sub)
     same = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add | ast.Sub) == rank
     first = _operands(left) if same and isinstance(left, ast.BinOp) else [("", left)]
-    return [*first, (f"{_SIGNS[type(node.op)]} ", node.right)]
+    return [*first, (f"{SIGNS[type(node.op)]} ", node.right)]
 
 
 def _has_brackets(node: ast.AST) -> bool:

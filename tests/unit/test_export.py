@@ -347,19 +347,33 @@ def every() -> dict[str, pytest_file.Exported]:
     return {name: pytest_file.export(each) for name, each in loaded.items()}
 
 
+def ruff(folder: Path, *command: str) -> None:
+    """Fail if Ruff, with its default rules, would change a file in the folder."""
+    arguments = [*command, "--isolated", "--no-cache", "."]
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
 def test_exported_files_please_linter_and_formatter(every: dict[str, pytest_file.Exported], tmp_path: Path) -> None:
     """Every example and every workflow of the manual exports to code that Ruff, with its default rules, would not change."""
     for name, each in every.items():
         (tmp_path / f"{name}_{each.name}").write_text(each.text)
-    for command in (["check"], ["format", "--check"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--isolated", "--no-cache", "."],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-3000:]
+    ruff(tmp_path, "check")
+    ruff(tmp_path, "format", "--check")
+
+
+@pytest.mark.drawn(0)
+def test_workflows_of_all_kinds_export_to_code(tmp_path: Path) -> None:
+    """The workflows that builds made, and those of a hundred small tasks, export to code that compiles and passes the linter."""
+    found = [each for folder in ("docs", "tests/miniwob") for each in sorted((ROOT / folder).rglob("*.yaml"))]
+    assert len(found) > 120
+    for number, each in enumerate(found):
+        exported_file = pytest_file.export(reader.load(each))
+        compile(exported_file.text, str(each), "exec")
+        (tmp_path / f"{number}_{exported_file.name}").write_text(exported_file.text)
+    ruff(tmp_path, "check")
 
 
 def test_what_is_left_out_is_said_at_its_place(every: dict[str, pytest_file.Exported]) -> None:
