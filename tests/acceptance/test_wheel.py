@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from runtime.browser.chromium import find
 from tests import pages
-from tests.acceptance import test_docs
+from tests.acceptance import test_docs, test_exported
 from tests.command import Project
 from tests.pages import ROOT
 from tests.shop_process import Shop
@@ -103,6 +104,24 @@ def test_the_page_of_ci_can_be_done_with_the_wheel(machine: Machine, programs: P
         if (found := pages.difference(command.wanted, printed))
     ]
     assert not wrong, "\n\n".join(wrong)
+
+
+def test_exported_workflows_pass_where_runops_is_not_installed(
+    machine: Machine, programs: Path, tmp_path: Path
+) -> None:
+    """Examples that `runops export --pytest` wrote pass under plain pytest-playwright, in an environment that has nothing else."""
+    shutil.copytree(ROOT / "workflows", tmp_path / "workflows", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    files = " ".join(f"workflows/{name}.yaml" for name in test_exported.EXAMPLES)
+    made = machine.shell(f"runops export --pytest {files} --output plain", programs, tmp_path)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "plain" / "conftest.py").write_text(test_exported.CONFTEST)
+    plain = machine.python("plain")
+    browser = {"CHROMIUM": str(find.find()), "SHOP_PASSWORD": "correct-horse"}
+    with Shop.start(tmp_path / "shop", orders=6) as shop:
+        script = "pip install --quiet pytest-playwright; ! python -c 'import runtime' 2> importing; pytest -q plain"
+        done = machine.shell(script, plain, tmp_path, INPUT_BASE_URL=shop.url, **browser)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert f"{len(test_exported.EXAMPLES)} passed" in done.stdout
 
 
 def github_steps(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
