@@ -211,7 +211,9 @@ class FakePage:
             file.write_text(self.browser.site.texts.get(url or str(target), ""))
             yield Delivery("report.csv", file)
 
-    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes:
         return b"a picture"
 
     async def frame(self, hide: Callable[[str], bool] | None) -> bytes:

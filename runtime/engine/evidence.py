@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar, cast
 from nodes import pages
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
+from nodes.targets import Target
 from nodes.values import Json, sound
 from runtime import events
 from runtime.browser import port
@@ -32,9 +33,13 @@ OBSERVATION = 12_000  # maximum number of characters kept of the page's text
 
 
 class Page(pages.Page, Protocol):
-    """A tab that also returns its page signals."""
+    """A tab that also returns its page signals, and pictures without canvases."""
 
     async def signs(self) -> dict[str, Json]: ...
+
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes: ...
 
 
 MOST_TOLERATED = 20  # number of tolerated failures with evidence: a loop may have thousands
@@ -83,7 +88,9 @@ async def _with_page(run: RunState, page: Page, path: str | None, data: dict[str
         text = sound(mask(view.masked(mask).render(OBSERVATION)))
         data["observation"] = await found.file("txt", path, text.encode())
     data["signs"] = await found.part(page.signs)
-    shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: mask(text) != text))
+    hide, secrets = run.writer.masker.holds, not run.writer.masker.idle
+    # Nobody asked for the picture, so it shows rather too little than too much.
+    shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=hide, canvases=secrets))
     data["screenshot"] = await found.file("png", path, shot) if shot is not None else None
     data["no_screenshot"] = found.refused
     last = run.history.last(path) if path else None

@@ -395,6 +395,56 @@ async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, serve
     assert where == "canvas" or pictures[1] != pictures[3]
 
 
+EVERYWHERE = [
+    *(each for name, each in DRAWN.items() if name not in ("canvas", "beside its element")),
+    "<p>SECRET</p>",
+    "<b>SEC</b><i>RET</i>",
+    "<svg width=200 height=40><text y=20>SECRET</text></svg>",
+    "<img alt=SECRET src=/none.png width=200 height=40>",
+    "<input placeholder=SECRET>",
+    "<input value=SECRET>",
+    "<input type=password value=SECRET>",
+    "<textarea>SECRET</textarea>",
+    "<select><option>SECRET</select>",
+    "<details open><summary>SECRET</summary></details>",
+    "<button>SECRET</button>",
+    "<div><template shadowrootmode=open><p>SECRET</p></template></div>",
+    "<iframe srcdoc='<p>SECRET</p>'></iframe>",
+    "<ul><li style='list-style: \"SECRET\" inside'>item</ul>",
+    "<p contenteditable>SECRET</p>",
+]
+
+
+def _everywhere(secret: str) -> str:
+    """A page with each of these in a box of its own, whose styles are its own, and a canvas that draws what is typed."""
+    boxes: list[str] = []
+    for number, each in enumerate(EVERYWHERE):
+        body = each.replace("SECRET", secret).replace("SEC", secret[:4]).replace("RET", secret[4:])
+        body = body.replace("#host", f"#host{number}").replace("id=host", f"id=host{number}")
+        # A frame has its own styles anyway.
+        body = body if "<iframe" in body else body.replace("p::", f"#b{number} p::")
+        place = f"left: {number % 5 * 250}px; top: {number // 5 * 110 + 130}px"
+        boxes.append(
+            f"<div id=b{number} style='position: absolute; width: 240px; height: 105px; overflow: hidden; {place}'>{body}</div>"
+        )
+    style = "<style>* {font: 20px monospace} iframe {width: 200px; height: 80px}</style>"
+    return f"<!doctype html>{style}<h1>Rest</h1>{DRAWN['canvas']}{''.join(boxes)}"
+
+
+async def test_a_picture_does_not_depend_on_a_secret_that_a_page_shows_everywhere(tab: Tab, served: site.Site) -> None:
+    """Of a page that shows it in each form at once, typed into a field and drawn on a canvas, both values give the same pixels."""
+    painted: list[bytes] = []
+    plain: list[bytes] = []
+    for secret in ("Hunter-22", "Zebras-99"):
+        await tab.goto(served.page("/everywhere", _everywhere(secret)))
+        await tab.fill(Target(label="Key"), secret, secret=True)
+        await tab.page.evaluate("document.activeElement.blur()")
+        painted.append(await tab.screenshot(None, full_page=False, hide=masking.Masker({"KEY": secret}).holds))
+        plain.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False))
+    assert painted[0] == painted[1]
+    assert plain[0] != plain[1]
+
+
 @pytest.mark.drawn(share=1)
 async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_whole(
     served: site.Site, tmp_path: Path
@@ -421,14 +471,14 @@ async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_
 async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, served: site.Site) -> None:
     """A canvas is visible in screenshots until a secret is typed into its document, and again in the next document."""
 
-    async def is_seen() -> bool:
+    async def is_seen(*, hidden: bool = False) -> bool:
         pictures: list[bytes] = []
         for colour in ("red", "lime"):
             await tab.page.evaluate(
                 "(colour) => Object.assign(document.querySelector('canvas').getContext('2d'), {fillStyle: colour}).fillRect(0, 0, 200, 40)",
                 colour,
             )
-            pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False))
+            pictures.append(await tab.screenshot(None, full_page=False, hide=lambda _text: False, canvases=hidden))
         return pictures[0] != pictures[1]
 
     address = served.page("/canvas", "<!doctype html><label>Key <input></label><canvas></canvas>")
@@ -440,6 +490,7 @@ async def test_a_canvas_is_shown_where_no_secret_was_typed(tab: Tab, served: sit
     assert not await is_seen()
     await tab.goto(address)
     assert await is_seen()
+    assert not await is_seen(hidden=True)
 
 
 async def test_a_password_field_is_painted_over(tab: Tab, served: site.Site) -> None:

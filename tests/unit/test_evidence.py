@@ -14,6 +14,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.engine import evidence
 from runtime.observation.observation import Observation
+from runtime.secrets.masking import Masker
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 
@@ -66,7 +67,9 @@ class Stuck(FakePage):
         raise RuntimeError("it broke")
 
     @override
-    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -81,11 +84,36 @@ async def test_a_page_that_does_not_answer_changes_nothing(tmp_path: Path, monke
     assert evidence.of(rig.history) == {"path": "press", "url": "http://shop.test/"}
 
 
+class Drawing(FakePage):
+    """A page that says in its pictures if canvases are painted over."""
+
+    @override
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes:
+        return b"without" if canvases else b"with"
+
+
+@pytest.mark.parametrize(("secrets", "shown"), [({"KEY": "tok-123456"}, b"without"), ({}, b"with")])
+async def test_canvases_are_painted_over_in_a_run_with_secrets(
+    secrets: dict[str, str], shown: bytes, tmp_path: Path
+) -> None:
+    """The picture of a failure shows no canvas if the run has secrets, whether or not one was typed into this document."""
+    rig = failing(tmp_path, page=Drawing)
+    rig.masker = Masker(secrets)
+    await rig.start()
+    found = evidence.of(rig.history, "press")
+    assert found is not None
+    assert Path(found["screenshot"]["path"]).read_bytes() == shown
+
+
 class Unpaintable(FakePage):
     """A page whose secrets cannot be painted over in a screenshot."""
 
     @override
-    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes:
         raise AuthorError("secret-on-page", "a secret stands where no element can be painted over")
 
 

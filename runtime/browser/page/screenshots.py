@@ -145,7 +145,10 @@ class Pictures(ElementAccess):
         if hide is not None and await self._shows(hide, canvases=True):
             raise self._secret_shown()
 
-    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+    async def screenshot(
+        self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool], canvases: bool = False
+    ) -> bytes:
+        """``canvases``: paint over every canvas, since it may show what an earlier document was given."""
         found = None
         self._demand_safe()
         if target is not None:
@@ -154,7 +157,7 @@ class Pictures(ElementAccess):
         try:
             async with self._asking(target):
                 masked = self.page.frames
-                await self._mark(hide)
+                await self._mark(hide, canvases=canvases or self._secret_typed)
                 options: dict[str, Any] = {
                     "timeout": self._deadline.milliseconds(),
                     "animations": "disabled",
@@ -175,7 +178,7 @@ class Pictures(ElementAccess):
             why = "it does not tell every text that it draws, so a secret could stay in the picture"
             raise lacks(self._run.engine, "picture in a run with secrets", why)
 
-    async def _mark(self, hide: Callable[[str], bool]) -> None:
+    async def _mark(self, hide: Callable[[str], bool], *, canvases: bool) -> None:
         """Mark each element that shows a secret. Raises AuthorError ``secret-on-page`` if one is shown where no element covers it."""
         secret: list[Frame] = []
         for frame in self.page.frames:
@@ -184,7 +187,7 @@ class Pictures(ElementAccess):
                     secret.append(frame)
         if not self._tells_drawn:
             return
-        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
+        if not await drawn_text.mark(self.page, hide, canvases=canvases, secret=secret):
             raise self._secret_shown()
 
     def _secret_shown(self) -> AuthorError:
