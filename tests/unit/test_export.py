@@ -364,7 +364,6 @@ def test_exported_files_please_linter_and_formatter(every: dict[str, pytest_file
     ruff(tmp_path, "format", "--check")
 
 
-@pytest.mark.drawn(0)
 def test_workflows_of_all_kinds_export_to_code(tmp_path: Path) -> None:
     """The workflows that builds made, and those of a hundred small tasks, export to code that compiles and passes the linter."""
     found = [each for folder in ("docs", "tests/miniwob") for each in sorted((ROOT / folder).rglob("*.yaml"))]
