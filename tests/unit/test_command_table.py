@@ -123,7 +123,7 @@ def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, comman
 def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
     """An entry point with the name of one of our commands is ignored."""
     offers(run_Something_else="evil:run")
-    assert command_table.find("run") is command_table.OWN[0]
+    assert command_table.find("run") in command_table.OWN
     assert [command.name for command in command_table.every()].count("run") == 1
 
 

@@ -84,6 +84,7 @@ BORDER = {
     "runtime/browser/chromium/watcher.py": "the same",
     "runtime/browser/engines/bidi_bridge.py": "its stderr is a pipe to Playwright's driver",
     "director/cli/input.py": "a prompt that never varies, drawn by the line editor",
+    "runtime/cli/completing.py": "a pipe to the shell; names of files and runs in printable characters only",
     "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
 }
 """The files that may write to a standard stream without escaping, and why."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from runtime.report import endings, pictures
 from runtime.report.models import RunReport
 from runtime.runs import results
 from runtime.secrets import masking
+from runtime.system import regular_files
 from tests import reports
 from tests.cases import NO_SECRETS, case, ended, report, run
 
@@ -108,12 +110,13 @@ def test_secrets_are_masked_in_all_lines_and_reports(tmp_path: Path) -> None:
     assert told == ["started", "case-started", "said", "case-ended", "ended"]
 
 
-def test_a_full_disk_ends_the_lines_alone(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that cannot be written raises nothing in the run; the next update names the flag, and no later one writes half a file."""
-    full = Path("/dev/full")
-    if not full.exists():
+    if not Path("/dev/full").exists():
         pytest.skip("this system has no full device")
-    writer = event_lines.EventLines(full)
+    with monkeypatch.context() as patched:
+        patched.setattr(regular_files, "descriptor", lambda *_: os.open("/dev/full", os.O_WRONLY))
+        writer = event_lines.EventLines(tmp_path / "full.jsonl")
     writer.event(case().case, EVENTS[0].as_json())
     for _each in range(2):
         with pytest.raises(UsageError, match="cannot be written") as caught:
