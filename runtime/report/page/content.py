@@ -116,7 +116,8 @@ def _runs_of(case: CaseRecord) -> list[RunRecord]:
 def _recorded(record: RunRecord, details: Mapping[str, RunReport]) -> Part:
     report = details.get(record.run or "")
     if report is not None:
-        return _run(report, record.exit)
+        # The record has the file as it was named.
+        return _run(report, record.exit) | _given(place=record.place)
     return _given(
         run=record.run,
         status=record.status,
