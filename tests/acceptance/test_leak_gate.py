@@ -28,6 +28,8 @@ PROTECTIONS: Mapping[str, bool] = {
     "runtime.runs.run": False,
     "runtime.batch.reports.composing": False,
     "runtime.batch.reports.event_lines": False,
+    "runtime.browser.page.screenshots": False,
+    "runtime.browser.page.drawn_text": False,
     "runtime.display.stream": False,
     "runtime.engine.run_state": False,
     "runtime.engine.trace_file": True,
@@ -86,7 +88,7 @@ def test_the_gate_holds_what_a_missing_mask_lets_through(
     leaked = {file.suffix for file in tmp_path.glob(".runops/private/*/leaked/*")}
     if not module:
         assert refused(ran) == {"secret-published"}
-        assert leaked == {"", ".txt"}, "values and files"
+        assert leaked == {"", ".txt", ".zip"}, "values, files and traces"
     else:
         assert ("secret-leaked" in refused(ran)) is PROTECTIONS[module]
 
