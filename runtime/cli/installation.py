@@ -22,16 +22,18 @@ NO = frozenset({"false", "no", "off", "0"})
 
 def extras() -> Check:
     """Tell which extras are there, and how the others come."""
-    found: dict[str, list[bool]] = {}
+    lacks: dict[str, list[str]] = {}
     for each in metadata.requires("runops") or ():
         if (need := EXTRA.match(each)) is not None and need["extra"] != OF_DEVELOPERS:
-            found.setdefault(need["extra"], []).append(_is_installed(need["name"]))
-    there = [name for name, parts in found.items() if all(parts)]
-    missing = [name for name in found if name not in there]
+            lacks.setdefault(need["extra"], []).extend([] if _is_installed(need["name"]) else [need["name"]])
+    there = [name for name, packages in lacks.items() if not packages]
+    missing = [name for name in lacks if name not in there]
     text = "; ".join(
         f"{what}: {', '.join(names)}" for what, names in (("installed", there), ("not installed", missing)) if names
     )
-    fix = f"for what needs them: pip install 'runops[{','.join(missing)}]'" if missing else None
+    packages = dict.fromkeys(each for name in missing for each in lacks[name])
+    # By their own names: `runops` on PyPI is another project.
+    fix = f"for what needs them: pip install {' '.join(packages)}" if packages else None
     return Check("extras", "ok", text, fix)
 
 

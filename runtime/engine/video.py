@@ -28,7 +28,7 @@ def demand() -> None:
         raise SetupError(
             "extra-missing",
             "a video needs the package av, which is not installed",
-            fix="type: pip install 'runops[video]'",
+            fix="type: pip install av",
         )
 
 

@@ -55,7 +55,7 @@ def page_of(request: pytest.FixtureRequest, options: BrowserOptions | None) -> A
         raise SetupError(
             "extra-missing",
             "the workflow works on a page, and pages of tests come from pytest-playwright, which pytest has not loaded",
-            fix="type: pip install 'runops[pytest]'",
+            fix="type: pip install pytest-playwright",
         )
     return request.getfixturevalue("page") if _has_page(request) else _own(request, options)
 

@@ -46,7 +46,7 @@ def _totp(secret: str) -> TOTP:
         raise SetupError(
             "extra-missing",
             "`totp` needs the package pyotp, which is not installed",
-            fix="type: pip install 'runops[otp]'",
+            fix="type: pip install pyotp",
         ) from None
     if not secret.lower().startswith("otpauth:"):
         return TOTP(re.sub(r"[\s-]", "", secret).upper())

@@ -215,7 +215,7 @@ def _connected(mailbox: Mailbox, seconds: float) -> BaseMailBox:
         raise SetupError(
             "extra-missing",
             "`query: mail` needs the package imap-tools, which is not installed",
-            fix="type: pip install 'runops[mail]'",
+            fix="type: pip install imap-tools",
         ) from None
     host = mailbox.host.strip("[]")
     match mailbox.encryption:

@@ -119,7 +119,7 @@ class Settings(BaseModel):
     """Pages after steps and a trace for Playwright's viewer (docs/evidence.md): of the whole run, of none, or of a failed step and those before
     it. For a command by default ``on-failure`` where ``CI`` is set."""
     video: bool = False
-    """Keep a video of the run among its files (docs/evidence.md). Needs ``pip install 'runops[video]'``."""
+    """Keep a video of the run among its files (docs/evidence.md). Needs ``pip install av``."""
 
     model: str | None = Field(default=None, min_length=1)
     """Model for nodes, by its provider's name. There is no default, because names of models become outdated; a run that needs one ends with exit

@@ -112,4 +112,4 @@ def test_without_pytest_playwright_there_is_no_page() -> None:
     request: Any = Asked()
     with pytest.raises(SetupError, match="pytest-playwright") as refused:
         pages.page_of(request, None)
-    assert refused.value.fix == "type: pip install 'runops[pytest]'"
+    assert refused.value.fix == "type: pip install pytest-playwright"

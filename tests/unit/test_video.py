@@ -70,4 +70,4 @@ def test_a_video_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(SetupError) as missing:
         video.demand()
-    assert (missing.value.code, "runops[video]" in str(missing.value.fix)) == ("extra-missing", True)
+    assert (missing.value.code, "pip install av" in str(missing.value.fix)) == ("extra-missing", True)
