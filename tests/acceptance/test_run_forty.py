@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from junitparser import xunit2
 
 from tests import reports
@@ -82,9 +81,7 @@ class Forty:
         return {run["case"]: run for shard in self.shards for run in shard["runs"]}
 
 
-@pytest.fixture(scope="module")
-def forty(tmp_path_factory: pytest.TempPathFactory) -> Forty:
-    folder = tmp_path_factory.mktemp("forty")
+def run_forty(folder: Path) -> Forty:
     project = Project(folder)
     (folder / "flows").mkdir()
     project.write("pyproject.toml", '[tool.runops]\npython_modules = ["forty"]\n')
@@ -120,7 +117,7 @@ def forty(tmp_path_factory: pytest.TempPathFactory) -> Forty:
     return Forty(project, kinds, shards, errors, codes, orders, left)
 
 
-def test_each_case_ends_once_as_planted(forty: Forty) -> None:
+def check_each_case_ends_once_as_planted(forty: Forty) -> None:
     """Every case is in exactly one shard and ends as it must; with a retry a flaky one passes, a killed worker loses nothing."""
     for shard in forty.shards:
         reports.check("batch-ending", shard)
@@ -136,14 +133,14 @@ def test_each_case_ends_once_as_planted(forty: Forty) -> None:
     }
 
 
-def test_exit_codes_are_the_worst_of_each_shard(forty: Forty) -> None:
+def check_exit_codes_are_the_worst_of_each_shard(forty: Forty) -> None:
     assert forty.codes == [1, 1]
     assert [shard["exit"] for shard in forty.shards] == [1, 1]
     exits = {"passed": 0, "flaky": 0, "failed": 1, "paused": 4}
     assert all(run["exit"] == exits[run["status"]] for run in forty.runs.values())
 
 
-def test_nothing_is_done_twice_and_nothing_lost(forty: Forty) -> None:
+def check_nothing_is_done_twice_and_nothing_lost(forty: Forty) -> None:
     """Each run has asked the site for its order once: a killed one, too, which did not begin again. Each log has its end."""
     wanted = Counter[str]()
     for case, kind in forty.kinds.items():
@@ -158,7 +155,7 @@ def test_nothing_is_done_twice_and_nothing_lost(forty: Forty) -> None:
         assert json.loads(forty.project.here("ps", "--json").stdout)["alive"] == []
 
 
-def test_cases_say_what_became_of_them(forty: Forty) -> None:
+def check_cases_say_what_became_of_them(forty: Forty) -> None:
     """The loss of a worker, a forbidden retry and each retry are said, and a flaky case shows what differed."""
     said = "".join(forty.errors)
     for case, kind in forty.kinds.items():
@@ -173,14 +170,13 @@ def test_cases_say_what_became_of_them(forty: Forty) -> None:
     assert said.count("its process died") == 2 * NUMBERS["killed"]  # where it ended, and in the summary
 
 
-def test_what_is_left_is_what_did_not_pass(forty: Forty) -> None:
+def check_what_is_left_is_what_did_not_pass(forty: Forty) -> None:
     """`--last-failed` selects the failed and paused cases in the home of their shard, and no flaky one."""
     listed = [each["case"] for left in forty.left for each in left["cases"]]
     assert sorted(listed) == sorted(case for case, kind in forty.kinds.items() if kind in ("failed", "never", "paused"))
 
 
-@pytest.fixture(scope="module")
-def joined(forty: Forty) -> dict[str, Any]:
+def joined_report(forty: Forty) -> dict[str, Any]:
     """The report of both shards."""
     done = forty.project.here("report", "merge", "2.report", "1.report", "--report", "all.json", "--junit", "all.xml")
     found = json.loads((forty.project.folder / "all.json").read_text())
@@ -189,7 +185,7 @@ def joined(forty: Forty) -> dict[str, Any]:
     return found
 
 
-def test_the_joined_report_has_every_case_and_run(forty: Forty, joined: dict[str, Any]) -> None:
+def check_the_joined_report_has_every_case_and_run(forty: Forty, joined: dict[str, Any]) -> None:
     """`report merge` gives all cases in the order of the selection, as each shard reported them, with the steps of every run; without one shard it names what is lost."""
     assert [run["case"] for run in joined["runs"]] == joined["selected"] == forty.shards[0]["selected"]
     assert {run["case"]: run for run in joined["runs"]} == forty.runs
@@ -199,7 +195,7 @@ def test_the_joined_report_has_every_case_and_run(forty: Forty, joined: dict[str
     assert all(run["case"] in lost.stderr for run in forty.shards[1]["runs"])
 
 
-def test_a_junit_reader_finds_every_outcome(forty: Forty, joined: dict[str, Any]) -> None:
+def check_a_junit_reader_finds_every_outcome(forty: Forty, joined: dict[str, Any]) -> None:
     """The joined JUnit report follows its schema, and its reader finds each case as it ended, with flaky and repeated runs, and which were resumed."""
     data = checked((forty.project.folder / "all.xml").read_bytes())
     found: dict[str, Any] = {}
@@ -231,7 +227,7 @@ JUNIT = {
 """The results that a JUnit reader finds of a case, by kind."""
 
 
-def test_github_is_told_what_did_not_pass(forty: Forty) -> None:
+def check_github_is_told_what_did_not_pass(forty: Forty) -> None:
     """Each shard annotates its failures as errors, its flaky and paused cases as warnings, in their files; its summary has a row for each case."""
     for number, (shard, said) in enumerate(zip(forty.shards, forty.errors, strict=True), start=1):
         lines = [line.split("::", 2)[1] for line in said.splitlines() if line.startswith("::")]
@@ -242,7 +238,7 @@ def test_github_is_told_what_did_not_pass(forty: Forty) -> None:
         assert all(f"| `{run['case']}` |" in summary for run in shard["runs"])
 
 
-def test_events_tell_every_case_once(forty: Forty) -> None:
+def check_events_tell_every_case_once(forty: Forty) -> None:
     """The events of each shard tell each case from its begin to its outcome, and each run that began."""
     for number, shard in enumerate(forty.shards, start=1):
         lines = [json.loads(line) for line in (forty.project.folder / f"{number}.events").read_text().splitlines()]
@@ -256,3 +252,18 @@ def test_events_tell_every_case_once(forty: Forty) -> None:
         began = {each["run"] for each in lines if each["event"] == "run-started"}
         assert began == {each["run"] for run in shard["runs"] for each in run["attempts"]}
         assert (lines[0]["event"], lines[-1]["event"], lines[-1]["exit"]) == ("started", "ended", 1)
+
+
+def test_forty_cases_in_two_shards_of_four_workers(tmp_path: Path) -> None:
+    """Run once, and looked at from all sides: whatever dies or fails, nothing is lost and nothing is done twice."""
+    forty = run_forty(tmp_path)
+    check_each_case_ends_once_as_planted(forty)
+    check_exit_codes_are_the_worst_of_each_shard(forty)
+    check_nothing_is_done_twice_and_nothing_lost(forty)
+    check_cases_say_what_became_of_them(forty)
+    check_what_is_left_is_what_did_not_pass(forty)
+    joined = joined_report(forty)
+    check_the_joined_report_has_every_case_and_run(forty, joined)
+    check_a_junit_reader_finds_every_outcome(forty, joined)
+    check_github_is_told_what_did_not_pass(forty)
+    check_events_tell_every_case_once(forty)

@@ -87,6 +87,7 @@ def test_ctrl_c_interrupts_all_current_runs(project: Project) -> None:
         assert project.runops("resume", run, "--quiet").stdout == f"{name}\n"
 
 
+@pytest.mark.drawn(share=0.3, of="workers")
 def test_a_second_ctrl_c_ends_everything_at_once(project: Project) -> None:
     """The workers are stopped, so they cannot answer the first one: they are killed, and the runs can be resumed."""
     with project.start("run", "a.yaml", "b.yaml", "-j", "2") as command:
@@ -125,6 +126,7 @@ def test_a_case_that_kills_each_worker_is_interrupted_and_the_others_pass(projec
     assert len(dies["attempts"]) == 1
 
 
+@pytest.mark.drawn(share=0.3, of="workers")
 def test_what_functions_print_goes_to_stderr_without_secrets(project: Project) -> None:
     """The outputs alone are on stdout, each with its case."""
     project.environment["PASSWORD_OF_IT"] = "horse-correct"
@@ -138,6 +140,7 @@ def test_what_functions_print_goes_to_stderr_without_secrets(project: Project) -
     assert "horse-correct" not in done.stderr + done.stdout
 
 
+@pytest.mark.drawn(share=0.3, of="workers")
 def test_a_terminal_shows_what_each_worker_does(project: Project) -> None:
     """A line for each current case with its step, and a line with the sum; cases that ended stay above."""
     with project.terminal("run", "passes.yaml", "a.yaml", "b.yaml", "-j", "2", columns=100) as terminal:
