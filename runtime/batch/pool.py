@@ -128,7 +128,7 @@ async def _lines(stream: asyncio.StreamReader, printed: Callable[[str], None]) -
 @dataclasses.dataclass
 class Pool:
     outcomes: Sequence[results.Outcome]  # in the order in which they begin
-    inputs: Mapping[str, Mapping[str, Json]]  # inputs of each case, by its id
+    inputs: Mapping[str, Mapping[str, Json]]  # inputs that each case is given, by its id
     size: int  # number of workers
     options: Mapping[str, Json]
     policy: policies.Policy

@@ -50,6 +50,7 @@ class Batch:
         if len(self.outcomes) > 1:
             self.here = dataclasses.replace(self.here, usual_mode="shared")
         self._prepared: dict[str, language_prepare.Prepared] = {}
+        self._given: dict[str, dict[str, Json]] = {}  # inputs as they were given, without defaults
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
         self._current: foreground_run.Run | None = None  # the last run that was begun
@@ -65,7 +66,7 @@ class Batch:
                 continue
             try:
                 functions.check(loaded, self.here.settings.python_modules)
-                given = {**inputs.of(loaded), **outcome.case.inputs}
+                given = self._given[outcome.case.id] = {**inputs.of(loaded), **outcome.case.inputs}
                 prepared = language_prepare.prepare(loaded, given, self.here.secrets)
                 model_plan.plan(loaded, self.here)
                 self._prepared[outcome.case.id] = prepared
@@ -110,7 +111,7 @@ class Batch:
         order = shards.longest_first([each.case.id for each in self.outcomes], self.plan.seconds)
         parallel.Parallel(
             [self.outcomes[position] for position in order],
-            {case: each.inputs for case, each in self._prepared.items()},
+            self._given,
             min(self.workers, len(self.outcomes)),
             self.flags,
             self.policy,

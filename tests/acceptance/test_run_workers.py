@@ -37,7 +37,7 @@ def prints(word):
     return 1
 """
 CALL = 'version: 1\nnodes: [{{id: one, type: transform, expr: 1}}, {{id: call, type: transform, python: "many:{call}"{args}}}]\noutput: "{{{{ call }}}}"\n'
-PASSES = "version: 1\nnodes: [{id: one, type: transform, expr: 1}]\noutput: '{{ one }}'\n"
+PASSES = "version: 1\ninputs: {n: {type: string, default: null}}\nnodes: [{id: one, type: transform, expr: 1}]\noutput: '{{ one }}'\n"
 
 
 @pytest.fixture
