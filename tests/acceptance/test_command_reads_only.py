@@ -34,12 +34,17 @@ LOOKS: dict[str, list[list[str]]] = {
     "verify": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
     "sign-ins": [[], ["export", "nobody", "x.json"], ["delete", "nobody"], ["--json"]],
     "run": [["missing.yaml"], ["flow.yaml", "-i", "nothing=1"]],
+    "config": [[], ["--origin"], ["--json"]],
+    "completion": [["bash"]],
+    "report": [["merge", "missing.json"]],
+    "export": [["missing.yaml", "--pytest"], ["flow.yaml"]],
+    "new": [["flow.yaml"]],
     "try": [["flow.yaml", "missing"], ["missing.yaml", "one"]],
 }
 """Arguments for each command that create nothing, whatever the outcome."""
 
-WRITES = {"install", "demo-site"}
-"""Commands without such arguments: one installs a browser, one serves a site."""
+WRITES = {"install", "init", "demo-site"}
+"""Commands without such arguments: one installs a browser, one makes a project, one serves a site."""
 
 
 def tree(folder: Path) -> list[str]:

@@ -74,7 +74,7 @@ def run(project: Project, origin: str, folder: Path) -> tuple[subprocess.Complet
     return ran, canaries.found(itertools.chain(printed("run", ran), canaries.files(folder)))
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize("module", PROTECTIONS)
 def test_the_gate_holds_what_a_missing_mask_lets_through(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

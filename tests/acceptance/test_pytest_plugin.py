@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from runtime.browser.chromium import find
 from tests import pages
 from tests.command import Project
@@ -318,6 +320,7 @@ tests:
 """
 
 
+@pytest.mark.drawn(1, of="pytest")
 def test_tests_of_workflow_files_are_collected_when_asked(tmp_path: Path) -> None:
     """Each is an item with the name, the place and the expectation of the file; a file with mistakes shows them at their place."""
     with Shop.start(tmp_path / "shop", orders=1, paid=0) as shop:
@@ -345,6 +348,7 @@ def test_tests_of_workflow_files_are_collected_when_asked(tmp_path: Path) -> Non
     assert cases["counts wrongly"].get("classname") == "flows.counted.yaml"
 
 
+@pytest.mark.drawn(1, of="pytest")
 def test_a_session_that_does_not_ask_pays_nothing(tmp_path: Path) -> None:
     """Without the flag no workflow is collected, and nothing of RunOps is imported but the plugin itself; a test is selected by its name."""
     tests = Pytest(tmp_path, SHOP="http://127.0.0.1:9")

@@ -114,6 +114,7 @@ def test_workers_end_with_a_command_that_is_killed(project: Project) -> None:
     assert [run["state"] for run in project.runs()] == ["interrupted", "interrupted"]
 
 
+@pytest.mark.drawn(share=0.3, of="workers")
 def test_a_case_that_kills_each_worker_is_interrupted_and_the_others_pass(project: Project) -> None:
     """It is resumed once; then the summary has the command that resumes it."""
     done = project.runops("run", "dies.yaml", "passes.yaml", "-j", "2", "--json")
