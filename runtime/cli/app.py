@@ -132,7 +132,9 @@ def _ended_by(error: BaseException, arguments: list[str]) -> int:
             return _failed(error, arguments)
         case typer.TyperException():
             # Typer puts its own words before pydantic's message.
-            message = error.format_message().replace(": Value error, ", ": ").replace(": Input ", ": it ")
+            message = (
+                " ".join(error.format_message().split()).replace(": Value error, ", ": ").replace(": Input ", ": it ")
+            )
             return _failed(UsageError("usage", f"{message[0].lower()}{message[1:].rstrip('.')}"), arguments)
         case KeyboardInterrupt() | typer.Abort():
             console.say("interrupted")

@@ -17,6 +17,9 @@ from runtime.secrets import masking, sources
 from runtime.services.questions import REASON, Question
 from runtime.workspace import host, run_index
 
+BLANK = "…"
+"""Stands for an answer in a printed command, and is none itself."""
+
 
 def how(run: str, reason: str, evidence: Json) -> str:
     if reason in run_index.WITHOUT_QUESTION:
@@ -24,11 +27,12 @@ def how(run: str, reason: str, evidence: Json) -> str:
     if reason in run_index.ABOUT_PAGE:
         return f"runops resume {run} --from STEP"
     if reason != REASON:
-        decide = f"runops decide {run} done|not-done|skip"
+        # Pasted as it is, it must not decide: the verdicts are no part of the command, and a shell would take `|` as a pipe.
+        decide = f"runops decide {run} VERDICT   (VERDICT: done, not-done or skip)"
         asks = isinstance(evidence, dict) and "resume_asks" in evidence
         return f"runops resume {run}   (asks the site again), or {decide}" if asks else decide
     names = evidence["questions"] if isinstance(evidence, dict) else {}
-    return " ".join(["runops answer", run, *(f"{name}=…" for name in names)])
+    return " ".join(["runops answer", run, *(f"{name}={BLANK}" for name in names)])
 
 
 def question_fields(reason: str, evidence: Json) -> dict[str, Json]:
@@ -72,6 +76,9 @@ YES_NO = {"yes": True, "no": False}
 
 def read(name: str, question: Question, text: str) -> Json:
     """Convert a text to an answer by the question's type and choices. Raises UsageError ``bad-answer``."""
+    if text.strip() == BLANK:
+        fix = f"give it as `{name}=ANSWER`"
+        raise UsageError("bad-answer", f"`{name}={BLANK}` holds no answer yet: {question['question']}", fix=fix)
     choices: list[Json] | None = question.get("choices")
     if choices is not None:
         known = next((choice for choice in choices if as_text(choice) == text.strip()), None)
@@ -109,7 +116,7 @@ def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -
     return UsageError(
         "missing-answer",
         f"the run asks for {listed}",
-        fix=f"type: runops answer {run} {' '.join(f'{name}=…' for name in names)}",
+        fix=f"type: runops answer {run} {' '.join(f'{name}={BLANK}' for name in names)}",
     )
 
 

@@ -69,7 +69,7 @@ def test_a_person_decides_an_unknown_outcome(project: Project, shop: Shop) -> No
     assert asked.returncode == 4
     question = json.loads(asked.stdout)
     assert (question["status"], question["question"]["path"]) == ("paused", "pay")
-    answer = f"runops decide {question['run']} done|not-done|skip"
+    answer = f"runops decide {question['run']} VERDICT   (VERDICT: done, not-done or skip)"
     assert answer in asked.stderr
     assert "PAUSED pay" in asked.stderr
     shown = project.here("show", "last")
@@ -79,6 +79,12 @@ def test_a_person_decides_an_unknown_outcome(project: Project, shop: Shop) -> No
 
     again = project.runops("resume", "last")
     assert (again.returncode, answer in again.stderr) == (4, True)
+
+    # What is printed, pasted as it is, decides nothing.
+    for pasted in (answer, answer.partition("   ")[0]):
+        assert project.shell(pasted).returncode == 2
+    refused = project.here("decide", "last", "VERDICT")
+    assert (refused.returncode, "'VERDICT' is not one of" in refused.stderr) == (2, True)
 
     done = project.runops("decide", "last", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")

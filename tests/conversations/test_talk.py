@@ -153,7 +153,7 @@ def test_004_5_an_action_of_unknown_outcome_is_decided_in_the_session(chats: Cha
         shop.clear()
         asked = typed(project, "/resume\n", "chat", "--resume", "last")
         assert asked.returncode == 4, asked.stderr
-        assert "here  /decide done|not-done|skip" in asked.stderr
+        assert "here  /decide VERDICT   (VERDICT: done, not-done or skip)" in asked.stderr
         done = typed(project, "/decide done\nWhat came of it?\n", "chat", "--resume", "last")
         assert done.returncode == 0, done.stderr
         assert done.stdout == "You decided that it is paid.\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +99,30 @@ async def test_an_answer_must_be_valid(tmp_path: Path) -> None:
     assert answers.read("n", {"question": "?", "type": "boolean"}, "true") is True
     assert answers.read("n", {"question": "?", "type": "string"}, "12") == "12"
     assert rig.store.conversation_file(rig.id).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("reason", "evidence"),
+    [
+        ("outcome-unknown", {"call": "1"}),
+        ("outcome-unknown", {"call": "1", "resume_asks": True}),
+        ("question", {"questions": {"note": {"question": "Which?", "type": "string"}}}),
+    ],
+)
+def test_a_printed_command_answers_nothing_by_itself(tmp_path: Path, reason: str, evidence: dict[str, Any]) -> None:
+    """Pasted into a shell as it is printed, it is no verdict and no answer: the shell or `runops` refuses it."""
+    typed = tmp_path / "typed"
+    (tmp_path / "runops").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {typed}\n')
+    (tmp_path / "runops").chmod(0o755)
+    line = answers.how("RUN", reason, evidence)
+    subprocess.run(["bash", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False, capture_output=True)
+    words = typed.read_text().splitlines() if typed.exists() else []
+    if words[:1] == ["decide"]:
+        assert not {"done", "not-done", "skip"} & set(words)
+    elif words:
+        name, _sign, text = words[2].partition("=")
+        with pytest.raises(UsageError, match="holds no answer yet"):
+            answers.read(name, evidence["questions"][name], text)
 
 
 async def test_no_answer_contains_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

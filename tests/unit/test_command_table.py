@@ -146,6 +146,7 @@ def test_an_unknown_option_is_wrong_usage_with_the_help_to_type(capsys: pytest.C
     ("arguments", "text"),
     [
         (["run"], "missing argument 'PATH'"),
+        (["decide", "last"], "missing argument 'VERDICT'. Choose from: done, not-done, skip"),
         (["run", "squares.yaml", "-i", "turns"], "NAME=VALUE"),
         (["run", "squares.yaml", "-i", "turns=1", "-i", "turns=2"], "given twice"),
         (["run", "squares.yaml", "--linger", "soon"], "--linger"),
