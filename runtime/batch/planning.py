@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nodes.errors import UsageError
 from runtime.batch import cases, earlier, selection, shards
+from runtime.display.text import count
 from runtime.log.store import store as log_store
 from runtime.runs import collect, results
 from runtime.workspace import run_index
@@ -28,7 +29,7 @@ class Request:
     def __post_init__(self) -> None:
         if self.shard is not None and self.last_failed:
             # Each machine has only the logs of its own shard, so the partitions would differ.
-            fix = "`--last-failed` alone runs again what failed in this home, which has the runs of one shard only"
+            fix = "`--last-failed` alone also runs what other shards have run, as it has no run in this home; narrow it with `-k`"
             raise UsageError("usage", "`--last-failed` and `--shard` contradict each other", fix=fix)
 
 
@@ -79,15 +80,16 @@ def plan(found: Sequence[collect.Found], request: Request, store: log_store.Stor
 
 
 def _last_failed(
-    outcomes: list[results.Outcome], known: Mapping[str, run_index.RunSummary], store: log_store.StoreReader
+    outcomes: Sequence[results.Outcome], known: Mapping[str, run_index.RunSummary], store: log_store.StoreReader
 ) -> tuple[list[results.Outcome], str | None]:
-    if not known:
-        # A job that runs nothing must not pass because its home is a new one.
-        return outcomes, f"there is no earlier run of these cases in {store.place}, so all are selected"
-    failed = [
-        each
-        for each in outcomes
-        if each.refused is not None
-        or (each.case.id in known and known[each.case.id].state not in ("passed", "running"))
-    ]
-    return failed, None if failed else "no case failed when it was last run, so there is nothing to run"
+    # A row with corrected values has no run, and neither has any case in a new home: a job that runs nothing must not pass.
+    last = {each.case.id: known[each.case.id].state for each in outcomes if each.case.id in known}
+    left = [each for each in outcomes if last.get(each.case.id) not in ("passed", "running")]
+    new = sum(each.refused is None and each.case.id not in last for each in left)
+    if new:
+        return left, f"{new} of {count(len(outcomes), 'case')} never ran in {store.place}: selected too"
+    if left:
+        return left, None
+    running = [*last.values()].count("running")
+    passed = f"{count(running, 'case')} still running, and the others" if running else "the newest run of each case"
+    return left, f"{passed} passed, so there is nothing to run"

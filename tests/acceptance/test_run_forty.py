@@ -171,8 +171,11 @@ def check_cases_say_what_became_of_them(forty: Forty) -> None:
 
 
 def check_what_is_left_is_what_did_not_pass(forty: Forty) -> None:
-    """`--last-failed` selects the failed and paused cases in the home of their shard, and no flaky one."""
-    listed = [each["case"] for left in forty.left for each in left["cases"]]
+    """`--last-failed` selects the failed and paused cases in the home of their shard, no flaky one, and what never ran there."""
+    for left, shard in zip(forty.left, forty.shards, strict=True):
+        new = {each["case"] for each in left["cases"] if each["last"] is None}
+        assert new == {*forty.kinds} - {run["case"] for run in shard["runs"]}
+    listed = [each["case"] for left in forty.left for each in left["cases"] if each["last"] is not None]
     assert sorted(listed) == sorted(case for case, kind in forty.kinds.items() if kind in ("failed", "never", "paused"))
 
 

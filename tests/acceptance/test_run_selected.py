@@ -152,7 +152,7 @@ def test_durations_of_a_report_weigh_the_shards(project: Project) -> None:
 
 
 def test_what_failed_last_is_run_again(project: Project) -> None:
-    """Only cases whose newest run did not pass are run, by file and row. If none did, nothing runs, and that passes."""
+    """Cases whose newest run did not pass are run, and those that never ran, by file and row. If all passed, nothing runs, and that passes."""
     everything = ("run", "flows", "--rows", "rows.csv", "--json", "--quiet")
     first = project.here(*everything, "--last-failed")
     assert (first.returncode, len(cases(first))) == (1, 5)  # nothing is known yet
@@ -164,6 +164,10 @@ def test_what_failed_last_is_run_again(project: Project) -> None:
     before = len(project.runs())
     nothing = project.here("run", "flows", "--rows", "rows.csv", "--last-failed")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert "no case failed when it was last run" in nothing.stderr
+    assert "the newest run of each case passed, so there is nothing to run" in nothing.stderr
     assert len(project.runs()) == before
+    project.write("rows.csv", ROWS.replace("nothing,0", "nothing,5"))
+    corrected = project.here("run", "flows", "--rows", "rows.csv", "--last-failed", "--json")
+    assert cases(corrected) == {"flows/divide.yaml[nothing]": "passed"}
+    assert "1 of 5 cases never ran in " in corrected.stderr
     assert "contradict" in project.here("run", "flows", "--last-failed", "--shard", "1/2").stderr

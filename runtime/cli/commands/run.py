@@ -39,7 +39,8 @@ def run(
         list[str] | None, flags.option("--tag NAME", "Only workflows with this tag; several: with one of them.")
     ] = None,
     last_failed: Annotated[
-        bool, flags.option("--last-failed", "Only cases whose last run in this project did not pass.")
+        bool,
+        flags.option("--last-failed", "Only cases that did not pass when they last ran in this project, or never ran."),
     ] = False,
     shard: Annotated[str | None, flags.option("--shard N/M", "Only the Nth of M parts of the cases.")] = None,
     durations: Annotated[
