@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,11 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     project.write("workflows/example.yaml", "mine")
     project.write(".gitignore", "build\n.env")
     assert states(project)[FILES[0]] == "kept"
-    assert (tmp_path / ".gitignore").read_text() == "build\n.env\n.runops/\n"
+    assert (tmp_path / ".gitignore").read_text() == "build\n.env\n.runops/\nreport.html\nreport.json\nreport.xml\n"
     assert (tmp_path / FILES[0]).read_text() == "mine"
     assert states(project, "--force")[FILES[0]] == "replaced"
     assert (tmp_path / FILES[0]).read_bytes() == before[FILES[0]]
-    assert (tmp_path / ".gitignore").read_text() == "build\n.env\n.runops/\n"
+    assert (tmp_path / ".gitignore").read_text() == "build\n.env\n.runops/\nreport.html\nreport.json\nreport.xml\n"
 
 
 def test_a_schema_of_another_version_is_named(tmp_path: Path) -> None:
@@ -92,6 +93,30 @@ def test_an_existing_gitlab_file_is_not_changed(tmp_path: Path) -> None:
     assert "to add" not in project.here("init", "--gitlab").stdout
 
 
+@pytest.mark.parametrize("name", ["checks", "end to end: #1"])
+def test_files_for_ci_are_at_the_root_of_the_repository(name: str, tmp_path: Path) -> None:
+    """From a folder of a repository the files for CI go to its root, where a server reads them, and run the workflows of that folder."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).mkdir()
+    project = Project(tmp_path / name)
+    done = states(project, "--github", "--gitlab")
+    assert done == {**dict.fromkeys(FILES, "created"), **dict.fromkeys((f"../{each}" for each in CI), "created")}
+    assert not [*(tmp_path / name).glob(".git[hl]*")]
+    for _, commands in lines_of(Project(tmp_path)):
+        assert shlex.split(commands[-1])[:4] == ["runops", "run", f"{name}/workflows/", "-j"]
+    assert " ../vendor" in project.here("init", "--github").stderr
+    above = Project(tmp_path)
+    before = content(above)
+    assert states(above, name, "--github", "--gitlab") == dict.fromkeys(
+        [*(f"{name}/{each}" for each in FILES), *CI], "kept"
+    )
+    assert content(above) == before
+    (tmp_path / "other").mkdir()
+    second = Project(tmp_path / "other").here("init", "--github", "--gitlab").stdout
+    assert "../.github/workflows/runops.yml  does not run other/workflows/" in second
+    assert "to add to ../.gitlab-ci.yml" in second
+
+
 def lines_of(project: Project) -> list[tuple[str, list[str]]]:
     """The commands of each file for CI."""
     github = yaml.safe_load((project.folder / CI[0]).read_text())
@@ -113,6 +138,8 @@ def test_the_jobs_are_scripts_of_a_shell(tmp_path: Path) -> None:
     kept = yaml.safe_load((tmp_path / CI[1]).read_text())["workflows"]["artifacts"]
     assert {*written} == {*kept["paths"], kept["reports"]["junit"]} - {".runops/"}
     assert (kept["when"], kept["exclude"]) == ("always", [".runops/private/**/*"])
+    ignored = (tmp_path / ".gitignore").read_text().splitlines()
+    assert {*written, ".runops/"} <= {*ignored}
     (upload,) = [
         each
         for each in yaml.safe_load((tmp_path / CI[0]).read_text())["jobs"]["workflows"]["steps"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import urllib.request
 from importlib import metadata
@@ -20,7 +21,8 @@ WORKFLOWS = Path("workflows")
 EXAMPLE = WORKFLOWS / "example.yaml"
 GITHUB = Path(".github/workflows/runops.yml")
 GITLAB = Path(".gitlab-ci.yml")
-IGNORED = (".runops/", ".env")
+IGNORED = (".runops/", ".env", "report.html", "report.json", "report.xml")
+RUN = "runops run workflows/ "  # how the command of a job begins
 
 
 def init(
@@ -32,7 +34,7 @@ def init(
 ) -> None:
     """Make the files of a project: a workflow that passes, its schema for editors, `.env.example`, and lines of `.gitignore`.
 
-    A file that is there stays as it is, without `--force`, so the command can be given again at any time. An existing `.gitlab-ci.yml` is
+    Files for CI go to the root of the git repository, where its server reads them, and run the workflows of FOLDER. A file that is there stays as it is, without `--force`, so the command can be given again at any time. An existing `.gitlab-ci.yml` is
     never changed: the job to add is printed.
     """
     renew = f"of another version; renew it: runops schema -o {folder / WORKFLOWS / scaffold.SCHEMA}"
@@ -43,13 +45,17 @@ def init(
         scaffold.add_lines(folder / ".gitignore", IGNORED),
     ]
     to_add: str | None = None
+    root = _root(folder)
+    target = f"{(folder.resolve() / WORKFLOWS).relative_to(root.resolve()).as_posix()}/"
     if github:
-        done.append(scaffold.put(folder / GITHUB, scaffold.template("github.yaml"), force=force))
+        other = f"does not run {target}: add `runops run {shlex.quote(target)}` to its job"
+        differs = "" if _runs(root / GITHUB, target) else other
+        done.append(scaffold.put(root / GITHUB, _job("github.yaml", target), force=force, differs=differs))
     if gitlab:
-        job = scaffold.template("gitlab.yaml")
-        done.append(scaffold.put(folder / GITLAB, job))
-        to_add = job if done[-1].state == "kept" and not _has_job(folder / GITLAB) else None
-    following = _next(folder, ci=github or gitlab)
+        job = _job("gitlab.yaml", target)
+        done.append(scaffold.put(root / GITLAB, job))
+        to_add = job if done[-1].state == "kept" and not _runs(root / GITLAB, target) else None
+    following = _next(folder, root if github or gitlab else None)
     if as_json:
         files: list[Json] = [{"file": str(each.file), "state": each.state, "note": each.note} for each in done]
         console.result(console.as_json(files=files, add=to_add, next=[*following]))
@@ -57,29 +63,49 @@ def init(
     rows = [[each.state, escapes.line(str(each.file)), escapes.line(each.note)] for each in done]
     console.result("\n".join(console.table(rows)))
     if to_add is not None:
-        console.result(f"\nto add to {escapes.line(str(folder / GITLAB))}:\n\n{to_add.rstrip()}")
+        console.result(f"\nto add to {escapes.line(str(root / GITLAB))}:\n\n{to_add.rstrip()}")
     console.say("\n".join(["next", *(f"  {escapes.line(each)}" for each in following)]))
 
 
-def _has_job(file: Path) -> bool:
-    return "runops run" in regular_files.read_text(file, errors="replace")
+def _root(folder: Path) -> Path:
+    """Return the root of the git repository that the folder is in, as seen from the current folder; else the folder."""
+    here = folder.resolve()
+    found = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    return folder if found == here else Path(os.path.relpath(found))
 
 
-def _next(folder: Path, *, ci: bool) -> list[str]:
-    """Return the commands to type now."""
+def _job(template: str, target: str) -> str:
+    """Return a file for CI whose job runs the workflows of the folder ``target``."""
+    text = scaffold.template(template)
+    (command,) = [line.partition(RUN)[1:] for line in text.splitlines() if RUN in line]
+    plain = f"runops run {shlex.quote(target)} {command[1]}"
+    # A name that a shell must not split could also end a plain scalar of YAML, as `a: b` or `a #b` do.
+    return text.replace("".join(command), plain if target in plain.split() else json.dumps(plain, ensure_ascii=False))
+
+
+def _runs(file: Path, target: str) -> bool:
+    if not file.is_file():
+        return False
+    text = regular_files.read_text(file, errors="replace")
+    return "runops run" in text and target in text
+
+
+def _next(folder: Path, root: Path | None) -> list[str]:
+    """Return the commands to type now; ``root`` has the files for CI, if there are any."""
     commands = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     try:
         find.find()
     except SetupError:
         commands.append("runops install")
     commands += [f"runops run {EXAMPLE}", "runops new NAME --url URL"]
-    if not ci:
+    if root is None:
         return [*commands, "runops init --github"]
-    return commands if [*folder.glob("vendor/runops-*.whl")] else [*commands, _vendor()]
+    vendor = Path(os.path.relpath(root.resolve(), folder.resolve()), "vendor")
+    return commands if [*root.glob("vendor/runops-*.whl")] else [*commands, _vendor(vendor)]
 
 
-def _vendor() -> str:
-    """Return the command that puts the wheel of this RunOps into ``vendor``, from where a job installs it.
+def _vendor(vendor: Path) -> str:
+    """Return the command that puts the wheel of this RunOps into the folder ``vendor``, from where a job installs it.
 
     The package called ``runops`` on PyPI is another project, so a job must not install by that name.
     """
@@ -91,5 +117,5 @@ def _vendor() -> str:
         url = f"{info['vcs']}+{url}@{info['commit_id']}"
     path = urllib.request.url2pathname(url.removeprefix("file://")) if url.startswith("file:") else url
     if path.endswith(".whl"):
-        return f"mkdir -p vendor && cp {shlex.quote(path)} vendor/"
-    return f"pip wheel --no-deps -w vendor {shlex.quote(path)}"
+        return f"mkdir -p {vendor} && cp {shlex.quote(path)} {vendor}/"
+    return f"pip wheel --no-deps -w {vendor} {shlex.quote(path)}"
