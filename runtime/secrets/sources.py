@@ -41,7 +41,13 @@ class Environment(SecretSource):
 
     @override
     def how_to_set(self, name: str, beside: Path | None = None) -> str:
-        return f"set it in the environment (`export {name}=…`) or write `{name}=…` into {_env_files(beside)[0]}"
+        if os.environ.get("GITHUB_ACTIONS"):
+            return (
+                f"add it to the secrets of the repository, and `{name}: ${{{{ secrets.{name} }}}}` to `env:` of the job"
+            )
+        if os.environ.get("CI"):
+            return f"add `{name}` to the secret variables of the project, so that the job has it in its environment"
+        return f"set it in the environment (`export {name}=…`) or write `{name}=…` into {Path.cwd() / '.env'}"
 
 
 ENVIRONMENT = Environment()

@@ -221,13 +221,32 @@ def test_a_secret_in_an_env_file_is_taken_as_written(here: Path) -> None:
 
 def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All missing secrets are named in one error, with both ways to set one."""
-    monkeypatch.delenv("FIRST_SECRET", raising=False)
+    for name in ("FIRST_SECRET", "CI", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(SetupError) as caught:
-        sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
+        sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"], here / "flows")
     assert "FIRST_SECRET, SECOND_SECRET" in caught.value.message
     assert "export FIRST_SECRET=" in str(caught.value.fix)
-    assert ".env" in str(caught.value.fix)
+    assert f"into {here / '.env'}" in str(caught.value.fix)
     assert caught.value.exit == 3
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"CI": "true", "GITHUB_ACTIONS": "true"}, "`MY_SECRET: ${{ secrets.MY_SECRET }}` to `env:` of the job"),
+        ({"CI": "true"}, "add `MY_SECRET` to the secret variables of the project"),
+    ],
+)
+def test_a_job_of_ci_is_told_of_the_settings_of_its_project(
+    variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job is sent to the secrets of its repository or project: a `.env` of its machine would not stay."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    fix = sources.Environment().how_to_set("MY_SECRET")
+    assert said in fix
+    assert ".env" not in fix
 
 
 def test_a_short_secret_is_refused_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
