@@ -49,8 +49,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "injected": INJECTED,
     "hybrid": ("--strategy", "hybrid"),
     "warn_at_7202": (*INJECTED, "--warn-at", "7202"),
-    "compress_at_7762": (*INJECTED, "--compress-at", "7762", "--warn-at", "7392"),
-    "compress_to_100": (*INJECTED, "--compress-at", "7762", "--warn-at", "7392", "--compress-to", "100"),
+    "compress_at_7815": (*INJECTED, "--compress-at", "7815", "--warn-at", "7392"),
+    "compress_to_100": (*INJECTED, "--compress-at", "7815", "--warn-at", "7392", "--compress-to", "100"),
 }
 """Settings of the row, each with a value besides its default."""
 
@@ -92,7 +92,7 @@ def test_injected_six_parts(name: str, chats: Chats) -> None:
         assert not file.is_file() or b"## workflow" not in file.read_bytes()
     warned, summed = done.stderr.count("the window is nearly full"), summaries(chats)
     # A window that has shrunk fills again.
-    assert warned == {"warn_at_7202": 1, "compress_at_7762": 1, "compress_to_100": 2}.get(name, 0)
+    assert warned == {"warn_at_7202": 1, "compress_at_7815": 1, "compress_to_100": 2}.get(name, 0)
     assert bool(summed) == name.startswith("compress_")
     if summed:
         demand_summary(chats, bound=100 if name == "compress_to_100" else None)
