@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import FrameType
 
 import typer
 
+from nodes.errors import RunOpsError
+from nodes.values import Json
 from runtime import events, logger
 from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes, facts
@@ -18,10 +20,11 @@ from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
 from runtime.log.store import owners
 from runtime.log.store import store as log_store
+from runtime.recovery import workflow_source
 from runtime.report import endings
 from runtime.runs import answers, patches, runtime
 from runtime.runs.runtime import Runtime
-from runtime.workspace import host
+from runtime.workspace import host, run_index
 
 REPAIRABLE = frozenset(
     {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
@@ -96,7 +99,18 @@ class Run:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            console.say(closing(ended, self._again, waits=patches.waits(self._store, ended.run)))
+            waits, defaults = patches.waits(self._store, ended.run), self._new_defaults(ended)
+            console.say(closing(ended, self._again, waits=waits, defaults=defaults))
+
+    def _new_defaults(self, ended: events.RunEnded) -> Mapping[str, Json] | None:
+        """Return the changed defaults of a file with which a failed run may continue; None if there is no such file."""
+        if ended.status != "failed" or self._again is not None:
+            return None
+        try:
+            past, _reading = run_index.load_history(self._store, ended.run)
+            return workflow_source.takeable(past, self._store)
+        except RunOpsError:
+            return None
 
 
 def carry_out(
@@ -140,8 +154,13 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
     return [f"  cost  {costs.render(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
-def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
-    """Return the commands to type after a run that did not pass, by label; ``waits``: a fix is ready, not applied."""
+def next_step(
+    ended: events.RunEnded, *, waits: bool = False, defaults: Mapping[str, Json] | None = None
+) -> dict[str, str]:
+    """Return the commands to type after a run that did not pass, by label.
+
+    ``waits``: a fix is ready, not applied. ``defaults``: those that the file has changed, if the run may continue with the file as it is now.
+    """
     run, question = ended.run, ended.question or {}
     match ended.status:
         case "replaced":
@@ -152,14 +171,22 @@ def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
             return {"again": costs.resume_command(run, ended.error)}
         case _:
             repair = f"runops repair --run {run}"
-            more = {"again": f"runops resume {run}"}
+            more = {"again": f"runops resume {run}{'' if defaults is None else ' --allow-changed'}"}
+            if defaults:
+                more["anew"] = f"runops run FILE   (only a new run takes what the file now says: {', '.join(defaults)})"
             if waits:
                 return {"repair": f"{repair} --apply   (a fix of it is ready, and not applied)", **more}
             return {"repair": repair, **more} if (ended.error or {}).get("code") in REPAIRABLE else more
 
 
-def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
-    """Render a run's outcome and the next command: ``again`` for a run that cannot be resumed; ``waits`` as in ``next_step``."""
+def closing(
+    ended: events.RunEnded,
+    again: str | None = None,
+    *,
+    waits: bool = False,
+    defaults: Mapping[str, Json] | None = None,
+) -> str:
+    """Render a run's outcome and the next command: ``again`` for a run that cannot be resumed; the others as in ``next_step``."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
@@ -177,7 +204,7 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
         "fix": one_line(str(error.get("fix") or "")),
         "cost": costs.render(ended.costs) if ended.costs is not None else "",
         "look": f"runops show {ended.run} --at {shlex.quote(ended.path)}" if ended.path else "",
-        **({"again": again} if again is not None else next_step(ended, waits=waits)),
+        **({"again": again} if again is not None else next_step(ended, waits=waits, defaults=defaults)),
     }
     named = {name: text for name, text in more.items() if text}
     head = f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()

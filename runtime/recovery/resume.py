@@ -63,7 +63,8 @@ async def resume_workflow(engine: ExecutionEngine, reattach: Reattach, from_step
     where = ""
     if reached is not None:
         where = f", continuing {'after' if past.done(reached.path) is not None else 'at'} {reached.path}"
-    run.emit(events.Said(f"{_steps(past.steps_done)} done and will not be done again{where}"))
+    if past.steps_done:
+        run.emit(events.Said(f"{_steps(past.steps_done)} done and will not be done again{where}"))
     while True:
         try:
             return await engine.run()

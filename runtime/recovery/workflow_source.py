@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
-from nodes.values import Json
+from nodes.values import Json, as_text
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
 from runtime.log.store import store as log_store
@@ -58,12 +58,21 @@ class WorkflowSource:
                 self._check_taken()
                 again = list(self._change.invalidated)
                 done = f"; done again where it was done already: {_listed(again)}" if again else ""
-                self.word = f"{file} has changed: this run continues with it as it is now{done}"
+                self.word = f"{file} has changed: this run continues with it as it is now{done}{self._kept()}"
                 return
             may = not self._change.refusals
             self._check_stored(past, may=may)
             more = "`--allow-changed` takes it as it is now" if may else "a new run takes the new one"
         self.word = f"{file} has changed: this run continues with the text it began with; {more}"
+
+    def _kept(self) -> str:
+        assert self._present is not None
+        other = _other_defaults(self._stored, self._present, self._header)
+        kept = [
+            f"{name}={as_text(self._header.inputs[name])} (the file now says {as_text(new)})"
+            for name, new in other.items()
+        ]
+        return f"; inputs keep their values: {_listed(kept)}" if kept else ""
 
     def take(self, writer: LogWriter) -> None:
         if not self._take:
@@ -141,6 +150,32 @@ def stored(header: entries.RunHeader, store: log_store.StoreReader) -> workflow.
     texts = {path: store.blob(blob.sha256).decode() for path, blob in header.callees.items()}
     text = store.blob(header.text.sha256).decode()
     return reader.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
+
+
+def takeable(past: history.History, store: log_store.StoreReader) -> dict[str, Json] | None:
+    """Return the defaults that the run's file would now give a new run, if the run may continue with the file as it is now.
+
+    None if the file is as it was, or may not be taken.
+    """
+    header = past.header
+    assert header is not None
+    try:
+        present, before = reader.load(Path(header.file)), stored(header, store)
+    except (RunOpsError, OSError):
+        return None
+    if prepare.workflows(present) == prepare.workflows(before) or _compared(before, present, header, past).refusals:
+        return None
+    return _other_defaults(before, present, header)
+
+
+def _other_defaults(before: workflow.Loaded, now: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:
+    """Return the changed defaults of inputs for which the run has another value."""
+    old, new = before.workflow.inputs, now.workflow.inputs
+    return {
+        name: each.default
+        for name, each in new.items()
+        if name in old and name in header.inputs and each.default not in (old[name].default, header.inputs[name])
+    }
 
 
 def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:

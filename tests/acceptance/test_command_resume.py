@@ -57,11 +57,42 @@ def test_the_changed_file_is_used_on_request(project: Project) -> None:
     project.write("flow.yaml", FLOW.replace("two // 0", "two // 1"))
     kept = project.here("resume", "last")
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)
+    *_more, again = kept.stderr.splitlines()
+    assert (again.split()[:3], again.split()[4:]) == (["again", "runops", "resume"], ["--allow-changed"])
     taken = project.here("resume", "last", "--allow-changed")
     assert (taken.returncode, taken.stdout) == (0, "2\n")
     assert "this run continues with it as it is now" in taken.stderr
     project.write("flow.yaml", FLOW)
     assert project.here("resume", "last").stdout == "2\n"
+
+
+def test_inputs_keep_their_values_in_a_changed_file(project: Project) -> None:
+    """A changed default is for new runs: the end of a resumed run says so, and with the flag the kept value is named, once."""
+    flow = FLOW.replace("nodes:", "inputs: {least: {type: integer, default: 10}}\nnodes:").replace(
+        "two //", "inputs.least //"
+    )
+    project.write("flow.yaml", flow)
+    assert project.here("run", "flow.yaml").returncode == 1
+    changed = flow.replace("default: 10", "default: 5")
+    project.write("flow.yaml", changed)
+    kept = project.here("resume", "last")
+    assert "--allow-changed\n" in kept.stderr
+    assert "runops run FILE   (only a new run takes what the file now says: least)" in kept.stderr
+    said = "inputs keep their values: least=10 (the file now says 5)"
+    assert said not in kept.stderr
+    taken = project.here("resume", "last", "--allow-changed")
+    assert (taken.returncode, taken.stderr.count(said)) == (1, 1)
+    assert said not in project.here("resume", "last", "--allow-changed").stderr
+    project.write("flow.yaml", changed.replace("least // 0", "least // 1"))
+    assert project.here("resume", "last", "--allow-changed").stdout == "10\n"
+
+
+def test_a_run_without_a_finished_step_counts_none(project: Project) -> None:
+    """Resumed at its first step, a run does not say that 0 steps are done."""
+    project.write("flow.yaml", FLOW.replace("{{ 1 }}", "{{ 1 // 0 }}"))
+    assert project.here("run", "flow.yaml").returncode == 1
+    again = project.here("resume", "last")
+    assert (again.returncode, "will not be done again" in again.stderr) == (1, False)
 
 
 def test_a_changed_finished_step_is_named_with_the_one_after_it(project: Project) -> None:
