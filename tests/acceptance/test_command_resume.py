@@ -66,6 +66,17 @@ def test_the_changed_file_is_used_on_request(project: Project) -> None:
     assert project.here("resume", "last").stdout == "2\n"
 
 
+def test_a_file_that_may_not_be_taken_is_not_offered(project: Project) -> None:
+    """With a step added before a finished one, the run continues with its own text, and its end does not offer the flag that would be refused."""
+    project.write(
+        "flow.yaml", FLOW.replace("  - {id: two", '  - {id: new, type: transform, expr: "{{ 1 }}"}\n  - {id: two')
+    )
+    kept = project.here("resume", "last")
+    assert (kept.returncode, "a new run takes the new one" in kept.stderr) == (1, True)
+    assert ("runops resume" in kept.stderr.splitlines()[-1], "--allow-changed" in kept.stderr) == (True, False)
+    assert project.here("resume", "last", "--allow-changed").returncode == 2
+
+
 def test_inputs_keep_their_values_in_a_changed_file(project: Project) -> None:
     """A changed default is for new runs: the end of a resumed run says so, and with the flag the kept value is named, once."""
     flow = FLOW.replace("nodes:", "inputs: {least: {type: integer, default: 10}}\nnodes:").replace(
