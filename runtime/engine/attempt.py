@@ -31,7 +31,7 @@ from nodes.values import Json, NotJson, normalise
 from runtime import events
 from runtime.browser import port
 from runtime.browser.port import MissingAnswer
-from runtime.engine import leaf_context, opened_parts, rendering, scopes, skipped_steps
+from runtime.engine import conditions, leaf_context, opened_parts, rendering, scopes, skipped_steps
 from runtime.engine.run_state import RunState, Verdict
 from runtime.language.expressions.references import Compiled
 from runtime.log import attempts, entries, step_paths
@@ -303,15 +303,10 @@ class Step(leaf_context.LeafContext):
         return value
 
     def _with_condition(self, error: RunOpsError) -> RunOpsError:
-        """Return the error. If a condition over values is false, name it as the file has it: filled in, all look alike."""
-        if error.evidence.get("rule") not in ("expr", "a condition"):
+        """Return the error; of a condition over values that is false, with what it reads."""
+        if error.evidence.get("rule") not in conditions.RULES:
             return error
-        for field in ("verify", "rules"):
-            for written, filled in zip(getattr(self.node, field, ()), getattr(self._resolve(), field, ()), strict=True):
-                if filled.kind == "expr" and not filled.expr:
-                    said = f"the condition `{written.expr}` is false"
-                    return error.replaced(message=said, evidence={"condition": str(written.expr)})
-        return error
+        return conditions.explained(error, self.node, self._resolve(), self.frame, self._run.writer.masker)
 
     async def _with_opened(self, error: RunOpsError) -> RunOpsError:
         """Return the error; if an earlier step had opened what the page may have closed again, its fix says how to repeat both."""

@@ -99,6 +99,17 @@ def test_each_outcome_is_annotated_on_its_line() -> None:
     assert found[2].message == "passed in run 01SECOND, after 1 run failed\nrun 01RUN: pay: gone: no button"
 
 
+def test_an_annotation_has_the_values_of_a_false_condition() -> None:
+    """What a condition read stands below the message; other evidence is left to the reports."""
+    read = {"values": ["price = 9.3", "inputs.most = 9"], "url": "http://shop.test/"}
+    (found,) = annotated(
+        ended("failed", error={"code": "assert-failed", "message": "it is false", "evidence": read}, path="pay")
+    )
+    assert found.message == (
+        "pay: assert-failed: it is false\nvalues: price = 9.3, inputs.most = 9\nlook: runops show 01RUN"
+    )
+
+
 def test_mistakes_are_annotated_where_they_are() -> None:
     """Each mistake of a refused file is an error at its own place, once, even if several cases have it; another refusal names the file."""
     with pytest.raises(diagnostics.WorkflowInvalid) as caught:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from runtime.batch.reports import cases
 from runtime.display import escapes
-from runtime.display.text import count, cut, harmless, one_line
+from runtime.display.text import count, cut, harmless, one_line, value_text
 from runtime.report.endings import BatchReport, CaseRecord
 
 MOST = 10  # annotations of one level that GitHub shows of a step
@@ -78,6 +78,8 @@ def _message(case: CaseRecord) -> Iterator[str]:
         yield from case.notes
         return
     yield f"{_of(case.path)}{cases.code(case)}: {cases.message(case)}"
+    if read := cases.evidence(case).get("values"):
+        yield f"values: {value_text(read)}"
     yield from case.notes
     if (fix := cases.fix(case)) is not None:
         yield f"fix: {fix}"

@@ -7,7 +7,8 @@ read as an expression again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import EllipsisType
 from typing import Any, Protocol
 
 import jinja2
@@ -80,6 +81,12 @@ class Compiled:
     @property
     def parts(self) -> frozenset[Fact]:
         return names_read.parts_of(self.trees[0]) if self.exact else names_read.NOTHING
+
+    def values_read(self, values: Mapping[str, Json]) -> Iterator[tuple[str, Json | EllipsisType]]:
+        """Yield each name that it reads, with its keys as a person writes them, and the value; ``...`` for one without a value."""
+        for chain in dict.fromkeys(use.chain for use in self.names):
+            value = ... if _first_missing(values, chain) else _look_up(values, chain)
+            yield written(chain), value
 
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json:
         """Return the result as JSON.
