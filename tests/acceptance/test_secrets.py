@@ -150,7 +150,7 @@ WAYS = """
 output: {all: "{{ [rows, seen, vars, part, caught, said, named, last] }}", errors: "{{ run.errors }}", failures: "{{ run.failures }}"}
 """
 
-MASKLESS = {"misfit", "untrue", "keyed", "parsed"}
+MASKLESS = {"misfit", "keyed", "parsed"}
 """Steps whose errors do not quote the value."""
 
 PART = """
