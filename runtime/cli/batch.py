@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 
 from nodes.errors import InternalError, RunOpsError, UsageError
@@ -53,6 +54,7 @@ class Batch:
         self._given: dict[str, dict[str, Json]] = {}  # inputs as they were given, without defaults
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
+        self._began = time.monotonic()
         self._current: foreground_run.Run | None = None  # the last run that was begun
 
     def _prepare(self, inputs: values.Given) -> None:
@@ -151,6 +153,8 @@ class Batch:
         outcome.over = True
         self.policy.note(outcome)
         outcome.differed = flaky.differed(outcome, self.here.reader)
+        if self.quiet and outcome.state == "flaky":
+            console.say(batch_summary.line(outcome).lstrip())
         self._note_report()
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
@@ -183,7 +187,9 @@ class Batch:
         else:
             this.end(ended, run.code(ended))
         self._signal = run.signal
-        run.report(ended, quiet=self.quiet)
+        # What a retry repairs is one line, once the case is over.
+        if not (self.quiet and self._signal is None and self.policy.retries_now(outcome)):
+            run.report(ended, quiet=self.quiet)
         if not self.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
             output: Json = ended.output if self.plain else {outcome.case.id: ended.output}
             console.result(facts.result_text(output))
@@ -230,7 +236,7 @@ class Batch:
             console.say(console.failure(self._unwritten))
             self._end([*codes, self._unwritten.exit])
         if len(self.outcomes) > 1 and not (self.quiet and not self.results.exit):
-            console.say("\n".join(batch_summary.lines(self.outcomes)))
+            console.say("\n".join(batch_summary.lines(self.outcomes, time.monotonic() - self._began)))
         return self._print()
 
     def _end(self, codes: Sequence[int]) -> None:

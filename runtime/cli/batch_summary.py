@@ -46,25 +46,43 @@ def why(outcome: results.Outcome) -> str:
     return one_line("  ".join(filter(None, [shown.strip(), *outcome.notes])))
 
 
-def lines(ended: Sequence[results.Outcome]) -> list[str]:
+def line(outcome: results.Outcome, wide: int = 0) -> str:
+    ran = f"{outcome.run}  {duration(outcome.seconds)}" if outcome.run is not None else ""
+    name = escapes.line(outcome.case.id)
+    return f"  {STATES[outcome.state]:<11}  {name:<{wide}}  {ran}  {why(outcome)}".rstrip()
+
+
+NAMED = 3
+"""Cases that did not pass whose next commands are shown; the runs of all are in the lines above."""
+
+OVERLAP = 1.5
+"""How much longer the runs together must have taken than the command, to be named beside it."""
+
+
+def lines(ended: Sequence[results.Outcome], elapsed: float) -> list[str]:
+    """Sum up the cases of a command that took ``elapsed`` seconds."""
     tally = Counter(each.state for each in ended)
     counts = [f"{tally[state]} {word.lower()}" for state, word in STATES.items() if tally[state]]
-    shown = [f"{', '.join(counts)}  {duration(sum(each.seconds for each in ended))}"]
-    names = [escapes.line(each.case.id) for each in ended]
-    wide = max(map(len, names))
-    for each, name in zip(ended, names, strict=True):
-        ran = f"{each.run}  {duration(each.seconds)}" if each.run is not None else ""
-        shown.append(f"  {STATES[each.state]:<11}  {name:<{wide}}  {ran}  {why(each)}".rstrip())
+    worked = sum(each.seconds for each in ended)
+    together = f"  ({duration(worked)} of runs)" if worked > OVERLAP * elapsed else ""
+    shown = [f"{', '.join(counts)}  {duration(elapsed)}{together}"]
+    wide = max(len(escapes.line(each.case.id)) for each in ended)
+    shown += [line(each, wide) for each in ended]
     runs = [run.ended for each in ended for run in each.runs if run.ended is not None]
     spent = [each.costs for each in runs if each.costs is not None]
     if spent:
         shown.append(f"  cost   {costs.render(ledger.together(spent))}")
     stopped = [each for each in ended if each.run is not None and each.state not in ("passed", "flaky")]
-    if stopped:
-        shown.append(f"  look   runops show {stopped[0].run}")
+    for each in stopped[:NAMED]:
+        case = f"   # {escapes.line(each.case.id)}" if len(stopped) > 1 else ""
+        shown += [f"  look   runops show {each.run}{case}", *_following(each)]
     # Each that was interrupted is named: nothing else says how to continue it.
-    for each in [*stopped[:1], *(each for each in stopped[1:] if each.state == "interrupted")]:
-        again = {"again": f"runops resume {each.run}"} if each.state == "interrupted" else {}
-        following = foreground_run.next_step(each.ended) if each.ended is not None else again
-        shown += [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]
+    for each in stopped[NAMED:]:
+        shown += _following(each) if each.state == "interrupted" else []
     return shown
+
+
+def _following(outcome: results.Outcome) -> list[str]:
+    again = {"again": f"runops resume {outcome.run}"} if outcome.state == "interrupted" else {}
+    following = foreground_run.next_step(outcome.ended) if outcome.ended is not None else again
+    return [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]

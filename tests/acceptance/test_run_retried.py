@@ -79,6 +79,20 @@ def test_retries_are_new_runs_and_a_case_that_passes_then_is_flaky(project: Proj
         assert (done.returncode, found["exit"], found["runs"][0]["status"]) == (code, code, "flaky")
 
 
+def test_quiet_says_in_one_line_that_a_retry_passed(project: Project) -> None:
+    """The failure that a retry repaired is not shown in full, and what failed to the end is shown once; so it is with workers."""
+    files = [flaky(project, "soon", 2), flaky(project, "soon2", 2)]
+    for workers in ("1", "2"):
+        done = project.runops("run", *files, "--retries", "1", "--quiet", "-j", workers)
+        lines = done.stderr.splitlines()
+        assert sorted(line.split()[1] for line in lines) == files
+        assert all(line.startswith("flaky ") and "failed  try" in line for line in lines)
+        for name in ("soon", "soon2"):
+            (project.folder / name).unlink()
+    late = project.runops("run", flaky(project, "late", 9), "--retries", "2", "--quiet")
+    assert (late.returncode, late.stderr.count("FAILED")) == (1, 1)
+
+
 def test_so_many_failures_end_the_command_and_a_pause_does_not(project: Project) -> None:
     """Cases that were not begun are skipped. A case that waits for a person stops no other."""
     project.write("asks.yaml", ASKS)
