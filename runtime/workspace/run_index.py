@@ -41,6 +41,7 @@ class RunSummary:
     key: str | None = None
     parent: str | None = None  # the session that started it
     tool: str | None = None  # the call of that session's tool that started it
+    trial: bool = False  # true if it was no whole run: a try of one node, of a draft, or of a fix
 
 
 PAGE = 200  # size of the first page; each further page is twice as large, as a store may read all names for each page
@@ -141,6 +142,7 @@ def summary_of(store: log_store.StoreReader, read: log_store.Summary) -> RunSumm
         key=head.key,
         parent=head.parent,
         tool=head.tool,
+        trial=head.trial is not None,
     )
 
 
@@ -155,8 +157,8 @@ def state_of(past: history.History, *, owned: bool) -> RunState:
     return "running" if owned else "died"
 
 
-def find(store: log_store.StoreReader, name: str) -> str:
-    """Find a run's id by ``name``: the id, a unique part of it, or ``last``. Raises UsageError ``unknown-run``.
+def find(store: log_store.StoreReader, name: str, *, whole: bool = False) -> str:
+    """Find a run's id by ``name``: the id, a unique part of it, or ``last``; with ``whole`` that is no trial. Raises UsageError ``unknown-run``.
 
     It may be the id of a session: callers that need a run check that themselves.
     """
@@ -165,7 +167,7 @@ def find(store: log_store.StoreReader, name: str) -> str:
         return wanted
     ids = store.ids()
     if name == "last":
-        last = next((each for each in reversed(ids) if session_index.is_user_run(store, each)), None)
+        last = next((each for each in reversed(ids) if session_index.is_user_run(store, each, whole=whole)), None)
         if last is not None:
             return last
         ids = []

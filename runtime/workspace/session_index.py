@@ -30,15 +30,15 @@ def kind(store: log_store.StoreReader, conversation: str) -> Kind | None:
             return None
 
 
-def is_user_run(store: log_store.StoreReader, conversation: str) -> bool:
-    """True if it was begun as a run: no session, no copy for testing a fix, and not by a tool of a session."""
+def is_user_run(store: log_store.StoreReader, conversation: str, *, whole: bool = False) -> bool:
+    """True if it was begun as a run: no session, no copy for testing a fix, not by a tool of a session, and with ``whole`` no trial."""
     match store.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return False
         case entries.Scope(run=entries.RunHeader(tool=str())):
             return False
         case entries.Scope(run=entries.RunHeader(trial=dict() as trial)):
-            return "copy" not in trial
+            return not whole and "copy" not in trial
         case _:
             return True
 

@@ -225,3 +225,20 @@ def test_only_the_secrets_that_a_node_reads_are_needed(project: Project, site: S
     assert done.returncode == 3
     assert "error[secret-missing]" in done.stderr
     assert "NOT_SET" in done.stderr
+
+
+def test_a_trial_is_marked_and_diff_passes_it_over(tmp_path: Path) -> None:
+    """`runops runs` marks it, and `last` of `diff` is the newest whole run: a trial has nothing to be compared with."""
+    project = Project(tmp_path)
+    project.write("one.yaml", "version: 1\nname: One\nnodes: [{id: one, type: transform, expr: 1}]\n")
+    for command in (["run", "one.yaml"], ["run", "one.yaml"], ["try", "one.yaml", "one"]):
+        assert project.runops(*command).returncode == 0
+    _head, *lines = project.runops("runs").stdout.splitlines()
+    assert [line.endswith("  try: One") for line in lines] == [False, False, True]
+    assert [each["trial"] for each in json.loads(project.runops("runs", "--json").stdout)["runs"]] == [
+        False,
+        False,
+        True,
+    ]
+    done = project.runops("diff", "last", "--json")
+    assert (done.returncode, json.loads(done.stdout)["after"]) == (0, project.runs()[1]["id"]), done.stderr

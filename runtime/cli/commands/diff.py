@@ -35,8 +35,8 @@ def diff(
     of the same file with the same inputs.
     """
     store = host.load().reader
-    after = run_index.find(store, other or run)
-    before = run_index.find(store, run) if other is not None else _green(store, after)
+    after = run_index.find(store, other or run, whole=True)
+    before = run_index.find(store, run, whole=True) if other is not None else _green(store, after)
     reports = [_report(store, each) for each in (before, after)]
     found = _part(differences.differences(*reports), at, reports)
     if as_json:

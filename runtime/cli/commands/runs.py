@@ -82,7 +82,7 @@ def row(run: run_index.RunSummary) -> list[str]:
         when(run.started),
         duration(run.seconds),
         str(run.steps),
-        one_line(run.problem or run.workflow),
+        one_line(run.problem or f"{'try: ' if run.trial else ''}{run.workflow}"),
     ]
 
 
