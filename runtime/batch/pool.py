@@ -227,7 +227,7 @@ class Pool:
         run = outcome.runs[-1].id
         if run is not None:
             return {"resume": run}
-        return {"file": str(outcome.file), "inputs": dict(self.inputs[outcome.case.id])}
+        return {"file": str(outcome.file), "inputs": dict(self.inputs[outcome.case.id]), "row": outcome.case.row}
 
     async def _worker(self, place: int) -> _Worker | None:
         """Return the worker at a place, ready for an order; None if it has died at its start, or no run is to begin."""

@@ -1,6 +1,6 @@
 """A process that carries out cases for a command: ``python -m runtime.batch.worker``.
 
-Standard input has a JSON object a line: first the options, then orders, ``{"file": …, "inputs": …}`` or ``{"resume": RUN}``. Standard output
+Standard input has a JSON object a line: first the options, then orders, ``{"file": …, "inputs": …, "row": …}`` or ``{"resume": RUN}``. Standard output
 has the answers: ``{"ready": true}``, events of the run, and one of ``over``, ``refused`` and ``bug`` for each order. Once standard input is
 closed, the current run is interrupted as by Ctrl-C, and the process ends: so no run outlives the command, however that dies.
 """
@@ -104,7 +104,7 @@ class Worker:
         if "resume" in order:
             run = await runs.resume(order["resume"], listener=self._hear)
         else:
-            run = await runs.start(Path(order["file"]), order["inputs"], listener=self._hear)
+            run = await runs.start(Path(order["file"]), order["inputs"], row=order["row"], listener=self._hear)
         return await run.to_its_end()
 
 

@@ -18,7 +18,7 @@ from runtime.display.text import count
 from runtime.language import diagnostics
 from runtime.language import prepare as language_prepare
 from runtime.report import endings
-from runtime.runs import collect, model_plan, reporters, results
+from runtime.runs import collect, model_plan, reporters, results, start
 from runtime.runs.runtime import Runtime
 from runtime.secrets import masking
 from runtime.services import functions
@@ -169,6 +169,7 @@ class Batch:
                     prepared,
                     key=self.key,
                     allow_changed=self.allow_changed,
+                    options=start.Options(row=outcome.case.row),
                     listener=self._heard(outcome.case, listener),
                 ),
             )

@@ -82,6 +82,8 @@ class RunHeader(Record):
     trial: dict[str, Json] | None = None
     """For a trial of one node: the node and its inputs. A trial is never resumed."""
     key: str | None = None
+    row: str | None = None
+    """Label of the row of a table that gave its inputs."""
     budget: str | None = None
     parent: str | None = None
     tool: str | None = None

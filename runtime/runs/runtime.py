@@ -158,16 +158,18 @@ class Runtime:
         *,
         key: str | None = None,
         allow_changed: bool = False,
+        row: str | None = None,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a run of a workflow file. If the run of ``key`` exists, continue it as ``resume`` does.
+        """Begin a run of a workflow file, with ``row`` the label of what gave its inputs. If the run of ``key`` exists, continue it as ``resume`` does.
 
         Returns once its log is open. Raises the RunOpsError that prevents the start.
         """
         loaded = await asyncio.to_thread(reader.load, Path(file))
         functions.check(loaded, self._host.settings.python_modules)
         prepared = prepare.prepare(loaded, inputs or {}, self._host.secrets)
-        return await self.begin(prepared, key=key, allow_changed=allow_changed, listener=listener)
+        options = start_run.Options(row=row)
+        return await self.begin(prepared, key=key, allow_changed=allow_changed, options=options, listener=listener)
 
     async def begin(
         self,

@@ -82,6 +82,7 @@ class Options:
     part: Part | None = None
     parent: str | None = None  # conversation that starts it
     tool: str | None = None  # path of the call there of the tool that starts it
+    row: str | None = None  # label of the row that gave its inputs
     allowance: budgets.Allowance | None = None  # the parent's allowance for models
     browsers: run.Browsers | None = None  # browsers in place of the run's own
     holds: run_state.Withholds = run_state.withholds_nothing
@@ -134,6 +135,7 @@ async def begin(
             budget=models.budget_text,
             parent=options.parent,
             tool=options.tool,
+            row=masker.text(options.row) if options.row is not None else None,
         )
         if options.background:
             from runtime.context import background  # most runs have none

@@ -39,6 +39,7 @@ class RunSummary:
     seconds: float | None  # how long its processes worked, of an active one up to now
     problem: str | None = None  # the problem of a damaged log, with file and line
     key: str | None = None
+    row: str | None = None  # label of the row that gave its inputs
     parent: str | None = None  # the session that started it
     tool: str | None = None  # the call of that session's tool that started it
     trial: bool = False  # true if it was no whole run: a try of one node, of a draft, or of a fix
@@ -140,6 +141,7 @@ def summary_of(store: log_store.StoreReader, read: log_store.Summary) -> RunSumm
         steps,
         round(seconds, 3),
         key=head.key,
+        row=head.row,
         parent=head.parent,
         tool=head.tool,
         trial=head.trial is not None,

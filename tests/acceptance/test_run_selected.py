@@ -59,7 +59,10 @@ DIVIDED = {"half": "passed", "nothing": "failed", "3": "passed"}
 
 
 def test_each_row_is_a_run(project: Project) -> None:
-    """A file with the columns runs once for each row, another file once. stdout maps cases to outputs, and JSON has their rows."""
+    """A file with the columns runs once for each row, another file once. stdout maps cases to outputs, and JSON has their rows.
+
+    So has the list of runs, also of those of workers.
+    """
     done = project.here("run", "flows", "--rows", "rows.csv", "-i", "of=13")
     assert done.returncode == 1
     assert yaml.safe_load(done.stdout) == {
@@ -67,7 +70,14 @@ def test_each_row_is_a_run(project: Project) -> None:
     }  # fmt: skip
     assert "-- 2/5  flows/divide.yaml[nothing]" in done.stderr
     assert "4 passed, 1 failed" in done.stderr
-    found = json.loads(project.here("run", "flows/divide.yaml", "--rows", "rows.csv", "--json", "--quiet").stdout)
+    only = ("run", "flows/divide.yaml", "--rows", "rows.csv", "--json", "--quiet")
+    found = json.loads(project.here(*only, "-j", "2").stdout)
+    rows = [*DIVIDED, None, None]
+    names = [line.rsplit("  ", 1)[-1] for line in project.here("runs").stdout.splitlines()[1:]]
+    assert names[:3] == [f"Divide [{row}]" for row in DIVIDED]
+    assert sorted(names[5:]) == sorted(names[:3])
+    listed = [each["row"] for each in json.loads(project.here("runs", "--json").stdout)["runs"]]
+    assert listed[:5] == rows
     assert {run["row"]: run["status"] for run in found["runs"]} == DIVIDED
     assert found["selected"] == [f"flows/divide.yaml[{row}]" for row in DIVIDED]
 

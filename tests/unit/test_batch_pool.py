@@ -31,7 +31,7 @@ for line in sys.stdin:
         die() if answer == "die" else say(answer)
 """
 STARTED: dict[str, Json] = {"event": events.RunStarted("R1", "x", resumed=False).as_json()}
-BEGIN = {"file": "x.yaml", "inputs": {"n": 1}}
+BEGIN = {"file": "x.yaml", "inputs": {"n": 1}, "row": None}
 RESUME = {"resume": "R1"}
 OVER: dict[str, Json] = {"over": True}
 

@@ -82,8 +82,13 @@ def row(run: run_index.RunSummary) -> list[str]:
         when(run.started),
         duration(run.seconds),
         str(run.steps),
-        one_line(run.problem or f"{'try: ' if run.trial else ''}{run.workflow}"),
+        one_line(run.problem or _called(run)),
     ]
+
+
+def _called(run: run_index.RunSummary) -> str:
+    row = f" [{run.row}]" if run.row is not None else ""
+    return f"{'try: ' if run.trial else ''}{run.workflow}{row}"
 
 
 def ps(as_json: flags.JsonFlag = False) -> None:
