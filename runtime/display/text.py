@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from pathlib import Path
 
 from rich.cells import cell_len, split_graphemes
 
@@ -75,6 +76,12 @@ def duration(seconds: float | None) -> str:
 
 def when(at: str) -> str:
     return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def from_here(path: str) -> str:
+    """Return the path from the current folder if it is below it: so a report fits beside its files wherever they are copied."""
+    found = Path(path)
+    return str(found.relative_to(Path.cwd())) if found.is_relative_to(Path.cwd()) else path
 
 
 def size(number: int) -> str:

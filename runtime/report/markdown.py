@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, harmless, joined, one_line, size, when
+from runtime.display.text import count, cut, duration, from_here, harmless, joined, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
 from runtime.report import said, session_text, text, timeline
@@ -84,7 +84,7 @@ def _run(report: RunReport) -> Iterator[str]:
     yield "\n".join(
         _listed("Flags", [f"{code(f'{each.path}: {each.code}')} {code(each.message)}" for each in report.flags])
     )
-    yield "\n".join(_listed("Files", [f"{code(each.path)} {size(each.size)}" for each in report.files]))
+    yield "\n".join(_listed("Files", [f"{code(from_here(each.path))} {size(each.size)}" for each in report.files]))
     yield f"Cost: {spent(report.costs)}" if report.costs is not None else ""
     yield f"Next:\n\n{fenced(report.next, 'sh')}" if report.next else ""
 
@@ -107,14 +107,15 @@ def page(report: RunReport) -> Iterator[str]:
         yield f"- dialog {code(found.dialog)}"
     for name, file in (("as text", found.observation), ("screenshot", found.screenshot)):
         if file is not None:
-            yield f"- {name} {code(file.path)}"
+            yield f"- {name} {code(from_here(file.path))}"
     for frame in found.frames or ():
-        shown = code(frame.screenshot.path if frame.screenshot is not None else f"no picture: {frame.no_screenshot}")
-        yield f"- before it, {code(frame.path)}: {shown}"
+        picture = frame.screenshot
+        shown = from_here(picture.path) if picture is not None else f"no picture: {frame.no_screenshot}"
+        yield f"- before it, {code(frame.path)}: {code(shown)}"
     for each in found.messages or ():
         yield f"- the page said {code(joined(each.text, each.url or ''))}"
     if found.trace is not None:
-        yield f"- trace: {code(viewer(found.trace.path))}"
+        yield f"- trace: {code(viewer(from_here(found.trace.path)))}"
 
 
 def _table(report: RunReport) -> Iterator[str]:

@@ -224,3 +224,14 @@ def test_show_prints_markdown_of_runs_and_sessions(
         printed = capsys.readouterr().err
         assert f"`--markdown` and `{other[0]}`" in printed
         assert "leave one of them out" in printed
+
+
+def test_files_below_the_current_folder_are_named_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report that a job keeps beside its files fits where both are downloaded; a file elsewhere has its whole path."""
+    inside = f"{tmp_path}/deep".lstrip("/")
+    monkeypatch.chdir(tmp_path)
+    assert f"- trace: `playwright show-trace /{tmp_path.name}/trace.zip`" in of(tmp_path / "home", tmp_path.name)
+    text = of(tmp_path / "home", inside)
+    assert "- before it, " in text
+    assert ": `deep/trace.zip`" in text
+    assert "- trace: `playwright show-trace deep/trace.zip`" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,6 +216,15 @@ def test_a_short_report_is_whole() -> None:
     }
     first = data["cases"][0]["runs"][0]["steps"][0]
     assert first["value"] == {"json": [{"row": "page text " * 2_000}]}
+
+
+def test_files_below_the_current_folder_are_named_from_it() -> None:
+    """A page that a job keeps beside its files fits where both are downloaded; a file elsewhere has its whole path."""
+    details = long_run(steps=3)
+    kept = {"name": "trace-1.zip", "size": 1, "sha256": "0"}
+    details["files"] = [kept | {"path": str(Path.cwd() / ".runops/trace-1.zip")}, kept | {"path": "/home/trace-1.zip"}]
+    (shown,) = Page(page.of_batch(batch(case("One", "failed", details), runs=[details]))).data["cases"]
+    assert [each["path"] for each in shown["runs"][0]["files"]] == [".runops/trace-1.zip", "/home/trace-1.zip"]
 
 
 def test_of_too_many_steps_those_of_passed_runs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import FIRST
-from runtime.display.text import count, cut, duration, one_line, size, value_text
+from runtime.display.text import count, cut, duration, from_here, one_line, size, value_text
 from runtime.observation import page_text
 from runtime.report import said, timeline
 from runtime.report.endings import BatchReport, CaseRecord, PauseReport, RunRecord
@@ -307,7 +307,9 @@ def _evidence(found: EvidenceReport) -> Part:
 
 
 def _file(file: FileReport | None) -> Part | None:
-    return None if file is None else _given(name=file.name, path=file.path, size=size(file.size), type=file.type)
+    if file is None:
+        return None
+    return _given(name=file.name, path=from_here(file.path), size=size(file.size), type=file.type)
 
 
 def _differences(found: Iterable[DifferenceReport] | None) -> list[Part] | None:
