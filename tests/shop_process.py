@@ -127,7 +127,7 @@ class Shop:
         times: int | None = 1,
         skip: int = 0,
         ms: int = 0,
-        moment: Moment = "before",
+        moment: Moment | None = None,
     ) -> int:
         """Apply a switch to the next requests with that method whose whole path matches; returns its id.
 
@@ -140,7 +140,7 @@ class Shop:
             "times": times,
             "skip": skip,
             "ms": ms,
-            "moment": moment,
+            **({"moment": moment} if moment is not None else {}),
         }
         return self.api("POST", "/_switch", switch)["id"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
+import inspect
+import json
 import re
 import signal
 import socket
@@ -18,6 +21,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlencode
 
 import pytest
@@ -30,6 +34,7 @@ from workflows.shop.form import FIELDS
 from workflows.shop.layout import MENU
 from workflows.shop.mirror import PLACES
 from workflows.shop.seed import seed_orders
+from workflows.shop.switches import Kind, Switch, read_switch
 
 PASSWORD = "correct-horse"
 
@@ -479,6 +484,8 @@ class TestSwitches:
             ({"kind": "explode"}, "`kind` is one of delay, break, drop, hold, logout."),
             ({"kind": "hold", "path": "("}, "`path` is not a regular expression"),
             ({"kind": "hold", "pth": "/"}, "a switch has no `pth`"),
+            ({"kind": "drop", "moment": "before"}, "`moment` of `drop` is always after"),
+            ({"kind": "break", "moment": "after"}, "`moment` of `break` is always before"),
             ({"kind": "hold", "times": 0}, "`times` is a whole number from 1."),
             ({"kind": "delay", "ms": "5"}, "`ms` is a whole number from 0."),
             ({"kind": "hold", "moment": "during"}, "`moment` is before or after."),
@@ -595,6 +602,15 @@ class TestCommand:
         assert (code, text.count("\n")) == (3, 1)
         assert "file is not a database" in text
         assert (tmp_path / "diary.txt").read_text() == "Dear diary, " * 100
+
+    def test_the_help_has_all_of_a_switch(self) -> None:
+        """Every kind and field is explained, and the example holds up a payment for three seconds."""
+        text = inspect.getdoc(demo_site) or ""
+        named = {line.split()[0] for line in text.splitlines() if line.startswith("  ")}
+        fields = {each.name for each in dataclasses.fields(Switch)} - {"id", "kind", "ms"}
+        assert {*get_args(Kind), *fields} <= named
+        example = json.loads(text.partition("--switch '")[2].partition("'")[0])
+        assert read_switch(example) == Switch("delay", "/orders/.*/pay", "POST", 1, 2, 3000)
 
     def test_bad_switch(self) -> None:
         """An invalid switch is a usage error."""

@@ -27,14 +27,37 @@ def demo_site(
     ] = opening.DEMO_PASSWORD,
     switch: Annotated[
         list[str] | None,
-        typer.Option(metavar="JSON", help='Let it misbehave: {"kind": "drop", "path": "/orders/.*/pay"}'),
+        typer.Option(metavar="JSON", help="Let it misbehave, as told above; may be given again."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line per request on stderr.")] = False,
 ) -> None:
     """Open a small shop on this machine to try workflows on (user admin, password correct-horse).
 
     Ctrl-C or SIGTERM ends it. Exit code 3: the port or the file cannot be had.
-    """
+
+    A `--switch` has a `kind`, and says to which requests it happens:
+
+    \b
+      delay   the answer comes `ms` milliseconds later
+      hold    it waits until released (POST /_release)
+      break   HTTP 500, and the request is not carried out
+      drop    the request is carried out, and its answer is lost
+      logout  all sessions end just before it
+
+    \b
+      path    expression for the whole path; by default any
+      method  GET or POST; by default any
+      skip    how many matching requests pass first; by default 0
+      times   how many it then takes; by default 1, null for all
+      moment  of delay and hold: before (the default) or after the
+              request is carried out
+
+    The third payment takes three seconds:
+
+    \b
+      --switch '{"kind":"delay","path":"/orders/.*/pay","method":"POST",
+                 "ms":3000,"skip":2,"times":1}'
+    """  # noqa: D301 — click reads the backspace as "keep these lines"
     switches = tuple(map(_switch, switch or ()))
     settings = opening.Settings(port, db, orders, paid, password, page_size, switches, quiet)
     try:

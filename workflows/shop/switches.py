@@ -18,6 +18,7 @@ from workflows.shop.store import Store
 
 Kind = Literal["delay", "break", "drop", "hold", "logout"]
 Moment = Literal["before", "after"]
+FIXED: dict[str, Moment] = {"break": "before", "drop": "after", "logout": "before"}
 
 
 class SwitchError(ValueError):
@@ -78,8 +79,7 @@ def read_switch(body: object) -> Switch:
         raise SwitchError(f"a switch has no `{unknown[0]}`; it has {', '.join(sorted(known))}")
     if given.get("kind") not in get_args(Kind):
         raise SwitchError(f"`kind` is one of {', '.join(get_args(Kind))}")
-    if given.get("moment", "before") not in get_args(Moment):
-        raise SwitchError("`moment` is before or after")
+    _check_moment(given)
     for name, least in (("times", 1), ("skip", 0), ("ms", 0)):
         number: object = given.get(name, least)
         if number is None and name == "times":
@@ -97,6 +97,14 @@ def read_switch(body: object) -> Switch:
     if given.get("method"):
         given = {**given, "method": given["method"].upper()}
     return Switch(**given)
+
+
+def _check_moment(given: dict[str, Any]) -> None:
+    if given.get("moment", "before") not in get_args(Moment):
+        raise SwitchError("`moment` is before or after")
+    fixed = FIXED.get(given["kind"])
+    if fixed and given.get("moment", fixed) != fixed:
+        raise SwitchError(f"`moment` of `{given['kind']}` is always {fixed}; only delay and hold have both")
 
 
 class Switchboard:
