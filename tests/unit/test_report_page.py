@@ -223,8 +223,10 @@ def test_files_below_the_current_folder_are_named_from_it() -> None:
     details = long_run(steps=3)
     kept = {"name": "trace-1.zip", "size": 1, "sha256": "0"}
     details["files"] = [kept | {"path": str(Path.cwd() / ".runops/trace-1.zip")}, kept | {"path": "/home/trace-1.zip"}]
+    details["file"] = str(Path.cwd() / "pay.yaml")
     (shown,) = Page(page.of_batch(batch(case("One", "failed", details), runs=[details]))).data["cases"]
     assert [each["path"] for each in shown["runs"][0]["files"]] == [".runops/trace-1.zip", "/home/trace-1.zip"]
+    assert ["file", "pay.yaml"] in shown["runs"][0]["facts"]
 
 
 def test_of_too_many_steps_those_of_passed_runs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

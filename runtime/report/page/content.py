@@ -156,7 +156,7 @@ def _run(report: RunReport, code: int | None) -> Part:
 def _facts_of(report: RunReport, code: int | None) -> list[list[str]]:
     inputs = ", ".join(f"{name}={value_text(value)}" for name, value in report.inputs.items())
     rows = {
-        "file": report.file,
+        "file": from_here(report.file),
         "inputs": inputs,
         "secrets": ", ".join(report.secrets),
         "trial of": value_text(report.trial) if report.trial else "",
