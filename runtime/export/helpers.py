@@ -24,6 +24,8 @@ IMPORTS = {
     "time": "import time",
     "uuid": "import uuid",
     "Callable": "from collections.abc import Callable",
+    "Iterator": "from collections.abc import Iterator",
+    "contextmanager": "from contextlib import contextmanager",
     "Path": "from pathlib import Path",
     "Any": "from typing import Any",
     "quote": "from urllib.parse import quote",
@@ -136,6 +138,16 @@ def first_match(pattern: str, text: str, group: int | str = 0) -> str | None:
     """Return the first match of a pattern, or None."""
     found = re.search(pattern, text)
     return found[group] if found else None
+''',
+    "closing": '''
+@contextmanager
+def closing(tab: Page) -> Iterator[None]:
+    """Allow an action to close its tab before Playwright has heard that it is done."""
+    try:
+        yield
+    except Error as error:
+        if not tab.is_closed() and "closed" not in str(error):
+            raise
 ''',
     "left": '''
 def left(tab: Page, opener: Page) -> Page:

@@ -243,7 +243,11 @@ class _File:
         standard = [line for name, line in helpers.IMPORTS.items() if name in used and name != "pytest"]
         plain = sorted(line for line in standard if line.startswith("import"))
         names = ", ".join(name for name in helpers.PLAYWRIGHT if name in used)
-        lines = [*plain, *sorted(set(standard) - set(plain))]
+        imported: dict[str, list[str]] = {}
+        for line in sorted(set(standard) - set(plain)):
+            module, _, name = line.partition(" import ")
+            imported.setdefault(module, []).append(name)
+        lines = [*plain, *(f"{module} import {', '.join(found)}" for module, found in imported.items())]
         pytest = ["import pytest"] if "pytest" in used else []
         return [*lines, *([""] if lines else []), *pytest, f"from playwright.sync_api import {names}"]
 

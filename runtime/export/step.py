@@ -19,6 +19,7 @@ class Body(Names, Protocol):
     """Where statements go."""
 
     depth: int
+    lines: list[str]
     tab: str
     """The variable of the current tab."""
     answered: set[str]
