@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from nodes import pages, ports, registry  # noqa: E402 — the root comes first
 from runtime.language import reference as language_reference  # noqa: E402 — the root comes first
+from scripts import generated_pages  # noqa: E402 — the root comes first
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(?P<mark><!-- (?P<kind>reference|port): (?P<names>[\w. ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -186,19 +187,5 @@ def problems() -> list[str]:
     return found
 
 
-def main() -> int:
-    """Write the pages, or check them."""
-    if "--check" in sys.argv:
-        wrong = problems()
-        for each in wrong:
-            print(each, file=sys.stderr)
-        return 1 if wrong else 0
-    for page in sorted(DOCS.rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        if (new := written(page, text)) != text:
-            page.write_text(new, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_pages.main(written, problems))

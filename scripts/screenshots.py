@@ -122,7 +122,7 @@ CASES = ("book_delivery", "export_orders", "fill_form", "open_total", "pay_order
 
 
 def report(stage: Stage) -> Path:
-    """Return the report of several runs, one of which has failed."""
+    """Return the report of several runs; one has failed."""
     (stage.folder / "workflows" / "buy_coffee.yaml").write_text(FAILING, encoding="utf-8")
     files = [f"workflows/{name}.yaml" for name in ("buy_coffee", *CASES)]
     file = stage.folder / "report.html"

@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from runtime.settings import reference  # noqa: E402 — the root comes first
+from scripts import generated_pages  # noqa: E402 — the root comes first
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(?P<mark><!-- settings: (?P<names>[\w* ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -82,19 +83,5 @@ def problems() -> list[str]:
     return found + [f"docs: no page has the setting `{name}`" for name in missing]
 
 
-def main() -> int:
-    """Write the pages, or check them."""
-    if "--check" in sys.argv:
-        wrong = problems()
-        for each in wrong:
-            print(each, file=sys.stderr)
-        return 1 if wrong else 0
-    for page in sorted(DOCS.rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        if (new := written(page, text)) != text:
-            page.write_text(new, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_pages.main(written, problems))

@@ -1,6 +1,6 @@
 """Writes a trace that Playwright's viewer opens: the steps of a run, their pictures, and the messages of its pages.
 
-The format is that of Playwright's own traces (version 10), of which this writes the parts that a run has: no snapshots of documents.
+The format is that of Playwright's own traces (version 10), and this writes the parts that a run has: no snapshots of documents.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Generator
 from pathlib import PurePath
 from typing import Any
 
@@ -94,22 +95,20 @@ def _press(body: Body, node: fields.Press) -> Value:
     return f"{step.page}.url"
 
 
-class opening:  # noqa: N801 — reads as a function
-    """Waits for the tab that an action opens."""
-
-    def __init__(self, step: Step, opens: str | None) -> None:
-        self._step, self._opens = step, opens
-
-    def __enter__(self) -> None:
-        if self._opens is not None:
-            self._info = self._step.body.local("popup")
-            self._step.body.line(f"with {self._step.page}.expect_popup() as {self._info}:")
-            self._step.body.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        if self._opens is not None:
-            self._step.body.depth -= 1
-            self._step.body.line(f"{self._step.body.open_tab(self._opens)} = {self._info}.value")
+@contextlib.contextmanager
+def opening(step: Step, opens: str | None) -> Generator[None]:
+    """Wait for the tab that an action opens, if it opens one."""
+    if opens is None:
+        yield
+        return
+    info = step.body.local("popup")
+    step.body.line(f"with {step.page}.expect_popup() as {info}:")
+    step.body.depth += 1
+    try:
+        yield
+    finally:
+        step.body.depth -= 1
+    step.body.line(f"{step.body.open_tab(opens)} = {info}.value")
 
 
 def _click(body: Body, node: mouse.Click | mouse.DoubleClick) -> Value:

@@ -27,7 +27,7 @@ from tests.cases import NO_SECRETS, case, ended, report, run
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
-    """The lines of the file, each of which fits the schema."""
+    """The lines of the file, all fitting the schema."""
     found = [json.loads(line) for line in file.read_text().splitlines()]
     for each in found:
         reports.check("batch-event", each)
@@ -127,7 +127,7 @@ def test_a_full_disk_ends_the_lines_alone(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def details(*runs: str) -> dict[str, RunReport]:
-    """Runs of which nothing is known but their ids."""
+    """Runs known by nothing but their ids."""
     return {each: RunReport.model_construct(run=each, last="", evidence=[], steps=[]) for each in runs}
 
 

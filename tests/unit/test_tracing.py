@@ -49,7 +49,7 @@ class Noisy(FakePage):
 
 
 def rig(folder: Path, mode: tracing.Mode = "on", page: type[FakePage] = Noisy, *, fails: bool = True) -> Rig:
-    """A run of six steps, the last of which misses its target."""
+    """A run of six steps; the last one misses its target."""
     missing = {str(Target(css="gone"))} if fails else set[str]()
     secrets = {"TOKEN": "tok-123456"}
     return Rig(folder, STEPS, FakeSite(page=page), secrets=secrets, missing=missing, tracing=tracing.Tracing(mode))

@@ -52,7 +52,7 @@ def of_batch(report: BatchReport, most: int = MOST) -> str:
 
 
 def _parts(report: BatchReport) -> Iterator[str]:
-    """Yield the summary in parts, each of which may be the last."""
+    """Yield the summary in parts; each may be the last."""
     yield f"## {head(report)}\n"
     yield from _table(report)
     yield ""

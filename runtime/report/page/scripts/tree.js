@@ -2,7 +2,7 @@ const ALIKE = 3; // most successful iterations in a row that are shown one by on
 const OPEN_FAILED = 20; // most failed iterations that are open at first
 const OPEN_GROUPS = 12; // a successful group with more steps is folded
 
-/** The steps of a run as rows, of which some are open. Rows are for one `role=tree`. */
+/** The steps of a run as rows; some are open. Rows are for one `role=tree`. */
 class Tree {
   constructor(run, columns, chosen) {
     this.steps = run.steps || [];
