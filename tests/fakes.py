@@ -216,7 +216,7 @@ class FakePage:
     ) -> bytes:
         return b"a picture"
 
-    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes:
         if hide is not None and await self.shows(hide):
             raise AuthorError("secret-on-page", "the page shows a secret")
         self.browser.framed.append(self.address)

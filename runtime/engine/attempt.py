@@ -118,7 +118,7 @@ class Step(leaf_context.LeafContext):
             self._resolve()
             url = self._page.url if self._page is not None else None
             raise EffectWithheld(self.path, self._resolve(), self._args, self._matched, url)
-        await self._run.tracing.settled()
+        await self._run.tracing.acting(self._run.hide)
         effect = self.is_effect()
         if effect:
             await self._run.checkpoints.settled()

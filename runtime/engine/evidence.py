@@ -35,6 +35,7 @@ OBSERVATION = 12_000  # maximum number of characters kept of the page's text
 class Page(pages.Page, Protocol):
     """A tab that also returns its page signals, and pictures without canvases."""
 
+    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes: ...
     async def signs(self) -> dict[str, Json]: ...
 
     async def screenshot(
@@ -59,8 +60,6 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
     await run.tracing.settled()
     found = Gathering(run.writer)
     data: dict[str, Json] = {"path": error.path}
-    if run.tracing.mode != "off":
-        await _with_steps_before(run, error.path, data, found)
     if page is not None and not page.closed:
         run.browser.bound(SECONDS)
         await _with_page(run, page, error.path, data, found)
@@ -68,6 +67,8 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         data["url"] = run.tracing.frames[-1].url
     else:
         return False
+    if run.tracing.mode != "off":
+        await _with_steps_before(run, error.path, data, found)
     if run.tracing.mode == "on-failure" or (run.tracing.mode == "on" and not tolerated):
         data["trace"] = await found.file("zip", error.path, trace(run), "trace")
     run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
@@ -95,7 +96,7 @@ async def _with_page(run: RunState, page: Page, path: str | None, data: dict[str
     data["no_screenshot"] = found.refused
     last = run.history.last(path) if path else None
     if path and last is not None and shot is not None:
-        run.tracing.failed(path, last.call, page.url, shot)
+        run.tracing.failed(path, last.call, page, shot)
 
 
 async def recordings(run: RunState, *, traced: bool) -> list[dict[str, Json]]:
@@ -120,7 +121,8 @@ async def _with_steps_before(run: RunState, path: str | None, data: dict[str, Js
     frames: list[Json] = []
     before = run.tracing.steps_before(path)
     for frame in before:
-        shown: dict[str, Json] = {"path": frame.path, "at": frame.at, "url": frame.url, "no_screenshot": frame.refused}
+        shown: dict[str, Json] = {"path": frame.path, "at": frame.at, "url": frame.url}
+        shown |= {"along": frame.along, "no_screenshot": frame.refused}
         if frame.picture is not None:
             shown["screenshot"] = await found.file(tracing.ending(frame.picture), frame.path, frame.picture, "page")
         frames.append({name: value for name, value in shown.items() if value is not None})
@@ -143,7 +145,11 @@ def recent(messages: Sequence[port.Message], since: str | None, writer: LogWrite
 
 def trace(run: RunState) -> bytes:
     """Return the trace of the run until now."""
-    pictures = [trace_file.Picture(each.call, each.at, each.picture) for each in run.tracing.frames if each.picture]
+    pictures = [
+        trace_file.Picture(each.call, each.at, each.picture)
+        for each in run.tracing.frames
+        if each.picture and each.along is None
+    ]
     messages = run.browser.messages if run.browser is not None else ()
     return trace_file.write(run.history, pictures, messages, run.writer.masker)
 
@@ -163,6 +169,7 @@ class Gathering:
         self._writer = writer
         self._until = time.monotonic() + SECONDS
         self._given: set[str] = set()
+        self._kept: dict[bytes, Json] = {}
         self.refused: str | None = None
         """Code of the error with which the last part failed; None if it succeeded, or failed with an error that is not ours."""
 
@@ -178,14 +185,17 @@ class Gathering:
             return None
 
     async def file(self, ending: str, path: str | None, data: bytes, what: str = "failed") -> Json:
-        """Keep ``data`` among the files of the run. Returns its description for the log; None if it cannot be written."""
+        """Keep ``data`` among the files of the run, once. Returns its description for the log; None if it cannot be written."""
+        if data in self._kept:
+            return self._kept[data]
         # The id of the failed call, or else the number of the log's last line.
         last = self._writer.history.last(path) if path else None
         number = last.call.call if last is not None else str(self._writer.history.last_seq)
         try:
-            return await self._writer.put_file(self._free(f"{what}-{number}", ending), data)
+            self._kept[data] = await self._writer.put_file(self._free(f"{what}-{number}", ending), data)
         except OSError:
             return None
+        return self._kept[data]
 
     def _free(self, stem: str, ending: str) -> str:
         """Return a name that no file of the run has: a step may have kept one with the same name."""

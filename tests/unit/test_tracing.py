@@ -141,10 +141,10 @@ class Slow(FakePage):
         return await super().goto(url, anew=anew, once=once)
 
     @override
-    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.browser.moved.wait(), 0.05)
-        return await super().frame(hide)
+        return await super().frame(hide, small=small)
 
 
 async def test_no_step_acts_before_the_picture_of_the_one_before_it(
@@ -161,12 +161,15 @@ async def test_no_step_acts_before_the_picture_of_the_one_before_it(
 async def test_pictures_for_a_failure_take_a_small_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of steps that end at once only the first has one; a step that waits leaves time for the one before it."""
+    """Of steps that end at once only the first has one of its own; a step that waits leaves time for the one before it."""
     monkeypatch.setattr(tracing, "SHARE", 1e-9)
     monkeypatch.setattr(tracing, "WAITING", 60.0)
     run = rig(tmp_path, "on-failure")
     await run.start()
-    assert [shown for _path, shown in seen(run)] == [tracing.TOO_FAST] * 3
+    assert seen(run) == [("three", tracing.TOO_FAST), ("four", tracing.TOO_FAST), ("five", "a picture")]
+    found = evidence.of(run.history)
+    assert found is not None
+    assert found["frames"][-1]["along"] == "press"
     assert run.browser is not None
     assert run.browser.framed == ["http://shop.test/1"]
 
@@ -179,15 +182,59 @@ async def test_pictures_for_a_failure_take_a_small_share_of_the_time(
             await super().ready(target, action)
 
         @override
-        async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+        async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes:
             if self.address.endswith("/5"):
                 taken.set()
-            return await super().frame(hide)
+            return await super().frame(hide, small=small)
 
     monkeypatch.setattr(tracing, "WAITING", 0.01)
     run = rig(tmp_path / "waiting", "on-failure", Waiting)
     await run.start()
     assert seen(run)[-1] == ("five", "a picture of http://shop.test/5")
+
+
+FILLS = """
+version: 1
+name: Three fields
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "http://shop.test/1"}
+  - {id: name, type: browser_action, action: fill, target: {css: name}, value: Ada}
+  - {id: city, type: browser_action, action: fill, target: {css: city}, value: London}
+  - {id: press, type: browser_action, action: click, target: {css: gone}}
+"""
+
+
+class Camera(FakePage):
+    """A page whose pictures wait until a field is filled, and show what is filled by then."""
+
+    @override
+    async def goto(self, url: str, *, anew: bool = False, once: bool = False) -> str:
+        self.filling = asyncio.Event()
+        return await super().goto(url, anew=anew, once=once)
+
+    @override
+    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes:
+        await self.filling.wait()
+        return f"{'small ' if small else ''}{', '.join(self.filled.values())}".encode()
+
+    @override
+    async def fill(self, target: Target, value: str, *, secret: bool = False) -> None:
+        await super().fill(target, value, secret=secret)
+        if target.css == "city":
+            self.filling.set()
+
+
+async def test_steps_that_follow_one_another_share_a_picture(tmp_path: Path) -> None:
+    """Nothing waits for it in a run without secrets. It says which was the last step that had ended; another address has its own."""
+    run = Rig(
+        tmp_path, FILLS, FakeSite(page=Camera), missing={str(Target(css="gone"))}, tracing=tracing.Tracing("on-failure")
+    )
+    await run.start()
+    assert seen(run) == [(path, "small Ada, London") for path in ("open", "name", "city")]
+    found = evidence.of(run.history)
+    assert found is not None
+    assert [each.get("along") for each in found["frames"]] == ["city", "city", None]
+    assert len({each["screenshot"]["path"] for each in found["frames"]}) == 1, "one file is enough"
 
 
 async def test_a_run_that_passes_writes_none_of_them(tmp_path: Path) -> None:

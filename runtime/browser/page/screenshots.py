@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
 from playwright.async_api import CDPSession, Error, Frame, Page
@@ -118,24 +119,63 @@ _PASSWORD = isolated_world.Script[bool](
 QUALITY = 60  # quality of a frame's JPEG, in percent
 
 
-class Pictures(ElementAccess):
-    _camera: tuple[Page, CDPSession] | None = None
+SMALL = 800  # most pixels of width and height of a small frame
 
-    async def frame(self, hide: Callable[[str], bool] | None) -> bytes:
+
+class _Camera:
+    """The protocol's two ways to a picture of one page."""
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self.page = page
+        self._send: Callable[..., Awaitable[dict[str, Any]]] = session.send
+        self._cast: asyncio.Future[str] | None = None
+        self._number = 0  # of the newest screencast heard of
+        session.on("Page.screencastFrame", self._heard)  # pyright: ignore[reportUnknownMemberType]
+
+    async def still(self) -> str:
+        """Return a picture, in base64, that the browser draws now."""
+        answer = await self._send(
+            "Page.captureScreenshot", {"format": "jpeg", "quality": QUALITY, "optimizeForSpeed": True}
+        )
+        return answer["data"]
+
+    async def small(self) -> str:
+        """Return what the screen shows, in base64, for a fifth of the time."""
+        self._cast = asyncio.get_running_loop().create_future()
+        try:
+            settings = {"format": "jpeg", "quality": QUALITY, "maxWidth": SMALL, "maxHeight": SMALL}
+            await self._send("Page.startScreencast", settings)
+            return await self._cast
+        finally:
+            self._cast = None
+            await self._send("Page.stopScreencast")
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        # A late picture of an earlier screencast has its number.
+        if event["sessionId"] > self._number:
+            self._number = event["sessionId"]
+            if self._cast is not None and not self._cast.done():
+                self._cast.set_result(event["data"])
+
+
+class Pictures(ElementAccess):
+    _camera: _Camera | None = None
+
+    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes:
         """Return a picture (JPEG) of the part of the page in view, and leave the page untouched.
 
-        ``hide`` is None if the run has no secrets. Raises AuthorError ``secret-on-page`` if the page shows or may show a secret, or a filled
-        password field: nothing is painted over, since that would change the page.
+        ``hide`` is None if the run has no secrets; ``small`` then returns what the screen shows at that moment, which may be an instant old.
+        Raises AuthorError ``secret-on-page`` if the page shows or may show a secret, or a filled password field: nothing is painted over,
+        since that would change the page.
         """
         self._run.demand_chromium("picture after a step")
         await self._demand_no_secret(hide)
-        if self._camera is None or self._camera[0] is not self.page:
-            self._camera = (self.page, await self.page.context.new_cdp_session(self.page))
-        settings: dict[str, Any] = {"format": "jpeg", "quality": QUALITY, "optimizeForSpeed": True}
-        answer: dict[str, Any] = await self._camera[1].send("Page.captureScreenshot", settings)  # pyright: ignore[reportUnknownMemberType]
+        if self._camera is None or self._camera.page is not self.page:
+            self._camera = _Camera(self.page, await self.page.context.new_cdp_session(self.page))
+        picture = await (self._camera.small() if small else self._camera.still())
         # The page may have shown one between the first look and the picture.
         await self._demand_no_secret(hide)
-        return base64.b64decode(answer["data"])
+        return base64.b64decode(picture)
 
     async def _demand_no_secret(self, hide: Callable[[str], bool] | None) -> None:
         for frame in self.page.frames:
