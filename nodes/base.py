@@ -112,6 +112,9 @@ class Leaf(Node):
     takes_up_input: ClassVar[bool] = True
     """True if, as a side effect, it consumes what was typed before, as a click does. A key or a chosen file is input itself."""
 
+    fills_field: ClassVar[bool] = False
+    """True if it changes the content of one field, and leaves everything else in view."""
+
     usual_seconds: ClassVar[float | None] = None
     """Default time limit of one attempt; None: that of leaves, or of leaves that ask a model."""
 

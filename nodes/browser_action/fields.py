@@ -30,6 +30,7 @@ class Fill(OnElement):
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
+    fills_field: ClassVar[bool] = True
     does: ClassVar[ElementAction] = "fill"
 
     action: Literal["fill"]
@@ -46,6 +47,7 @@ class Check(OnElement):
     """Checks a box or chooses a radio button. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
+    fills_field: ClassVar[bool] = True
     does: ClassVar[ElementAction] = "check"
 
     action: Literal["check"]
@@ -61,6 +63,7 @@ class Uncheck(OnElement):
     """Takes the check mark from a box. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
+    fills_field: ClassVar[bool] = True
     does: ClassVar[ElementAction] = "check"
 
     action: Literal["uncheck"]
@@ -84,6 +87,7 @@ class Select(OnElement):
     """Chooses options in a drop-down list. Value: the list of values chosen."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
+    fills_field: ClassVar[bool] = True
     does: ClassVar[ElementAction] = "select"
 
     action: Literal["select"]
@@ -123,6 +127,7 @@ class Type(OnElement):
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     takes_up_input: ClassVar[bool] = False
+    fills_field: ClassVar[bool] = True
     does: ClassVar[ElementAction] = "type"
 
     action: Literal["type"]

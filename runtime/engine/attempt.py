@@ -232,6 +232,8 @@ class Step(leaf_context.LeafContext):
             if not node.despite_dialog:
                 self._page.calm()
             if not self._fresh:
+                if node.moves_page and not node.fills_field:
+                    run.tracing.before(cast("tracing.Page", self._page), run.hide)
                 self._demand_beginning()
                 await self._arrived(browser)
         try:

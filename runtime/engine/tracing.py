@@ -1,8 +1,8 @@
 """Pictures of the page after the run's steps: the newest in memory in case a step fails, or all of them.
 
-If every step has one, the next step waits for it before it begins. In case of a failure only, pictures are taken beside the next step and may
-take a share of the time: steps that end right after one another share a picture. In a run with secrets such a picture is done before the next
-step acts; in a run without secrets nothing waits for it.
+If every step has one, the next step waits for it before it begins. In case of a failure only, a picture is taken when a step begins that may
+take away what is seen, and pictures may take a share of the time: steps that end right after one another share one. In a run with secrets such a
+picture is done before the step acts; in a run without secrets nothing waits for it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ SECONDS_OF_ALL = 3.0  # the same if every step has one, before the next step beg
 SHARE = 0.06  # part of the time that pictures may take which are only for a failure, and for which steps wait
 SHARE_BESIDE = 0.2  # the same if nothing waits for them
 SAVED = 0.1  # most seconds that are saved up for pictures that follow one another closely
-WAITING = (
-    0.1  # seconds after which a step that has not acted yet leaves time for the picture that its predecessor lacks
-)
+WAITING = 0.1  # seconds without another step after which the last one has its picture in any case
 
 TOO_FAST = "too-fast"
 """Why a frame has no picture: there was no time for one before the page went to another address."""
@@ -94,16 +92,21 @@ class Tracing:
         return self.mode == "off" and not self.video
 
     def after(self, path: str, call: entries.Call, page: Page, hide: Callable[[str], bool] | None) -> None:
-        """Take a picture of the page after a step, if there is time. ``hide`` is None if the run has no secrets."""
+        """Take a picture of the page after a step, or let it wait for the next one. ``hide`` is None if the run has no secrets."""
         frame = Frame(path, call.call, entries.now(), page.url, page)
         self.frames.append(frame)
         if page.closed or page.dialog is not None:
             frame.refused = NONE
-        elif self.all or self._may_take(SHARE if hide is not None else SHARE_BESIDE):
+        elif self.all:
             self._begin(page, hide)
         else:
             self._wait_no_longer()
             self._later = asyncio.get_running_loop().call_later(WAITING, self._begin, page, hide)
+
+    def before(self, page: Page, hide: Callable[[str], bool] | None) -> None:
+        """Take a picture of the page before a step that may take away what is seen, if there is time and none was taken."""
+        if self._lacking(page) and page.dialog is None and self._may_take(SHARE if hide is not None else SHARE_BESIDE):
+            self._begin(page, hide)
 
     def failed(self, path: str, call: entries.Call, page: Page, picture: bytes) -> None:
         """Take the picture of the page at which a step failed."""

@@ -111,7 +111,8 @@ def page(report: RunReport) -> Iterator[str]:
     for frame in found.frames or ():
         picture = frame.screenshot
         shown = from_here(picture.path) if picture is not None else f"no picture: {frame.no_screenshot}"
-        yield f"- before it, {code(frame.path)}: {code(shown)}"
+        along = f", after {code(frame.along)} as well" if frame.along else ""
+        yield f"- before it, {code(frame.path)}: {code(shown)}{along}"
     for each in found.messages or ():
         yield f"- the page said {code(joined(each.text, each.url or ''))}"
     if found.trace is not None:

@@ -138,6 +138,8 @@ class FrameReport(Model):
     at: str
     url: str | None = absent()
     screenshot: FileReport | None = absent()
+    along: str | None = absent()
+    """The last step that had ended, too, when the picture was taken; absent if it was taken before another one ended."""
     no_screenshot: str | None = absent()
     """Why there is none: the error code."""
 

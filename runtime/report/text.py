@@ -134,7 +134,9 @@ def _page(report: RunReport, step: StepReport) -> list[str]:
 
 
 def _shown(frame: FrameReport) -> str:
-    return one_line(frame.screenshot.path if frame.screenshot is not None else f"no picture: {frame.no_screenshot}")
+    if frame.screenshot is None:
+        return f"no picture: {one_line(frame.no_screenshot or '')}"
+    return one_line(frame.screenshot.path) + (f"  (after {one_line(frame.along)} as well)" if frame.along else "")
 
 
 def _kept(file: FileReport) -> str:

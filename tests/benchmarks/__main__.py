@@ -109,10 +109,11 @@ def of_log(folder: Path, chosen: argparse.Namespace) -> Numbers:
 
 def of_traces(folder: Path, chosen: argparse.Namespace) -> Numbers:
     """The form, and 50 clicks, ready for the evidence of a failure, and not."""
-    form, clicks = asyncio.run(traced.measure(folder, chosen.pairs, chosen.warm))
-    on_form = compared("trace_on_failure_overhead_form", "ready", "off", form)
-    on_clicks = compared("trace_on_failure_overhead_clicks", "ready", "off", clicks)
-    return {**on_form, **on_clicks, "trace_on_failure_overhead": max(form.ratio, clicks.ratio)}
+    found = asyncio.run(traced.measure(folder, chosen.pairs, chosen.warm))
+    numbers: dict[str, float] = {}
+    for name, each in found.items():
+        numbers |= compared(f"trace_on_failure_overhead_{name}", "ready", "off", each)
+    return {**numbers, "trace_on_failure_overhead": max(each.ratio for each in found.values())}
 
 
 def of_restarts(folder: Path, chosen: argparse.Namespace) -> Numbers:

@@ -60,9 +60,12 @@ async def fill(
     inputs: Mapping[str, Json],
     browser: port.Browser,
     traced: tracing.Tracing | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> None:
     """Run the workflow once in the browser, its log in ``store``; fails where it does not pass."""
-    writer = LogWriter(await store.create(log_store.new_id()), history.History(), masking.Masker({}), store.reader)
+    writer = LogWriter(
+        await store.create(log_store.new_id()), history.History(), masking.Masker(secrets or {}), store.reader
+    )
     run.write_header(writer, loaded, inputs)
     private = store.reader.private(writer.conversation.id)
     one = run.Run(

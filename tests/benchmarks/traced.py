@@ -1,9 +1,13 @@
-"""A form of 50 steps and 50 clicks, ready to keep the last pages if a step fails, and not. Each variant has a browser of its own, both warm."""
+"""A form of 50 steps and 50 clicks, ready to keep the last pages if a step fails, and not; both in a run with and without secrets.
+
+Each variant has a browser of its own, both warm.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +42,25 @@ def clicks() -> dict[str, Any]:
     }
 
 
-async def measure(folder: Path, count: int, warm: int) -> tuple[pairs.Comparison, pairs.Comparison]:
-    """Compare the two variants on the form, then on the clicks."""
+SECRETS = {"": {}, "_secrets": {"TOKEN": "no page shows this"}}
+
+
+async def measure(folder: Path, count: int, warm: int) -> dict[str, pairs.Comparison]:
+    """Compare the two variants on the form and on the clicks, each without secrets and with one."""
+    found: dict[str, pairs.Comparison] = {}
     with Shop.start(folder) as shop, site.serve() as clicked:
         clicked.page("/clicks", PAGE)
-        form = await _compare(folder / "form", forms.workflow(), shop.url, count, warm)
-        engine_form.check(shop, 2 * count)
-        return form, await _compare(folder / "clicks", clicks(), clicked.origin, count, warm)
+        for having, secrets in SECRETS.items():
+            form, click = folder / f"form{having}", folder / f"clicks{having}"
+            found[f"form{having}"] = await _compare(form, forms.workflow(), shop.url, secrets, count, warm)
+            found[f"clicks{having}"] = await _compare(click, clicks(), clicked.origin, secrets, count, warm)
+        engine_form.check(shop, 4 * count)
+    return found
 
 
-async def _compare(folder: Path, workflow: dict[str, Any], origin: str, count: int, warm: int) -> pairs.Comparison:
+async def _compare(
+    folder: Path, workflow: dict[str, Any], origin: str, secrets: Mapping[str, str], count: int, warm: int
+) -> pairs.Comparison:
     chosen = settings.load(home=folder / "home", linger=0.0)
     store = file_store.FileStore(chosen.home)
     loaded, inputs = reader.parse(json.dumps(workflow), "bench.yaml"), {"base_url": origin, "n": "1"}
@@ -61,9 +74,11 @@ async def _compare(folder: Path, workflow: dict[str, Any], origin: str, count: i
             opened.push_async_callback(browsers[mode].close)
 
         async def ready() -> None:
-            await engine_form.fill(store, loaded, inputs, browsers["on-failure"], tracing.Tracing("on-failure"))
+            await engine_form.fill(
+                store, loaded, inputs, browsers["on-failure"], tracing.Tracing("on-failure"), secrets
+            )
 
         async def without() -> None:
-            await engine_form.fill(store, loaded, inputs, browsers["off"])
+            await engine_form.fill(store, loaded, inputs, browsers["off"], secrets=secrets)
 
         return await pairs.compare(ready, without, pairs=count, warm=warm)

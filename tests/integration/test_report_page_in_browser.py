@@ -84,6 +84,7 @@ def failed_run() -> dict[str, Any]:
             "at": "",
             "url": "http://shop.test/orders/1004",
             "screenshot": shot(PICTURES[0]),
+            "along": FAILED,
         },
     ]
     kept = {
@@ -259,6 +260,7 @@ async def steps(reader: Reader) -> None:
         "ok→error",
     ):
         await expect(panel).to_contain_text(text)
+    assert await panel.get_by_text(f"after {FAILED} as well").count() == 1
     for name in ("Before", "When it failed"):
         picture = panel.get_by_role("img", name=name)
         await picture.scroll_into_view_if_needed()
@@ -311,7 +313,7 @@ async def tabs(reader: Reader) -> None:
         "500",
         "playwright show-trace /home/trace.zip",
         "After each_order[#1004]/look",
-        "the next step began before",
+        "the page went to another address before",
         "playwright show-trace '/home/my trace-1.zip'",
     ):
         await expect(panel).to_contain_text(text)

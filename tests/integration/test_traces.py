@@ -59,12 +59,12 @@ def served() -> Generator[site.Site]:
 
 
 async def ran(
-    folder: Path, served: site.Site, *, button: str = "Gone", secret: bool = False, **chosen: Any
+    folder: Path, served: site.Site, *, flow: str = FLOW, button: str = "Gone", secret: bool = False, **chosen: Any
 ) -> events.RunEnded:
     """The end of the run, with these settings. With ``secret`` it fills one in."""
     file = folder / "flow.yaml"
     head, value = ("secrets: [TOKEN]", "{{ secrets.TOKEN }}") if secret else ("", "hello")
-    file.write_text(FLOW.format(origin=served.origin, button=button, head=head, value=value))
+    file.write_text(flow.format(origin=served.origin, button=button, head=head, value=value))
     settings = Settings(home=folder / "home", browser_mode="shared", **chosen)
     async with Runtime(settings=settings, secrets={"TOKEN": CANARY}) as runs:
         return await (await runs.start(file)).wait()
@@ -205,14 +205,78 @@ async def test_a_frame_is_taken_of_a_page_without_secrets_only(
             assert (refused.value.code, await browser.page.page.content()) == ("secret-on-page", before), way
         assert trace_file.size(await browser.page.frame(None)) == (1280, 720), "without secrets a canvas is a picture"
         await browser.page.goto(plain)
-        page, known = browser.page.page, browser.page._camera
-        assert known is not None
-        camera, taken = known[1], known[1].send
+        page, camera = browser.page.page, browser.page._camera
+        assert camera is not None
+        taken = camera.still
 
-        async def late(*command: Any) -> Any:
+        async def late() -> str:
             await page.evaluate("text => document.body.append(text)", CANARY)
-            return await taken(*command)
+            return await taken()
 
-        monkeypatch.setattr(camera, "send", late)
+        monkeypatch.setattr(camera, "still", late)
         with pytest.raises(AuthorError, match="shows a secret"):
             await browser.page.frame(lambda text: CANARY in text)
+
+
+COLOURS = ((0, 128, 0), (0, 0, 255), (255, 0, 0), (128, 0, 128), (255, 255, 0))
+
+CHANGING = """<!doctype html><script>
+let heard = [];
+for (const name of ['visibilitychange', 'resize', 'focus', 'blur']) addEventListener(name, () => heard.push(name));
+</script><p>Text</p><iframe srcdoc="<p>Framed</p>"></iframe>"""
+
+
+async def test_a_small_frame_shows_the_page_as_it_is_and_tells_it_nothing(tmp_path: Path, served: site.Site) -> None:
+    """Each is a picture of its own moment, also where pictures of the moment before arrive late; the page hears of none."""
+    async with browsers.opened(tmp_path, served.origin) as browser:
+        tab = browser.page
+        await tab.goto(served.page("/changing", CHANGING))
+        async with async_playwright() as driver:
+            viewer = await driver.chromium.launch(executable_path=find.find(None))
+            for number, colour in enumerate(COLOURS):
+                await tab.page.evaluate(
+                    """async (colour) => {
+                      document.body.style.background = `rgb(${colour})`;
+                      await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+                    }""",
+                    list(colour),
+                )
+                taken = await tab.frame(None, small=True)
+                assert trace_file.size(taken) == (640, 360)
+                file = tmp_path / f"{number}.jpeg"
+                file.write_bytes(taken)
+                assert await colour_of(viewer, file) == colour
+            await viewer.close()
+        assert await tab.page.evaluate("heard") == []
+
+
+QUICK = """<!doctype html><title>Quick</title><h1>0</h1><button>Count</button>
+<script>document.querySelector('button').onclick = () => document.querySelector('h1').textContent++</script>"""
+
+CLICKS = """
+version: 1
+name: Quick clicks
+nodes:
+  - {{id: open, type: browser_action, action: goto, url: "{origin}/quick"}}
+  - {{id: one, type: browser_action, action: click, target: {{role: button, name: Count}}}}
+  - {{id: two, type: browser_action, action: click, target: {{role: button, name: Count}}}}
+  - {{id: three, type: browser_action, action: click, target: {{role: button, name: Count}}}}
+  - {{id: press, type: browser_action, action: click, target: {{role: button, name: Gone}}, timeout: 1}}
+"""
+
+
+@pytest.mark.parametrize("secrets", ["", "secrets: [TOKEN]"], ids=["beside", "before"])
+async def test_steps_that_follow_at_once_have_their_pictures(tmp_path: Path, served: site.Site, secrets: str) -> None:
+    """After a failure each of the three steps before it has one; what it shows of a later step, it says."""
+    served.page("/quick", QUICK)
+    ended = await ran(tmp_path, served, flow=CLICKS + secrets, trace="on-failure")
+    assert ended.path == "press"
+    found = past_of(tmp_path, ended).evidence[-1]
+    steps = ["one", "two", "three"]
+    assert [each["path"] for each in found["frames"]] == steps
+    assert all("screenshot" in each for each in found["frames"])
+    assert all(
+        each["along"] in [*steps, "press"][number + 1 :]
+        for number, each in enumerate(found["frames"])
+        if "along" in each
+    )

@@ -74,7 +74,7 @@ def failed(home: Path, text: str) -> str:
         title=text,
         dialog=text,
         frames=[
-            {"path": text, "at": "2026-01-01T00:00:00.000Z", "url": text, "screenshot": kept},
+            {"path": text, "at": "2026-01-01T00:00:00.000Z", "url": text, "screenshot": kept, "along": text},
             {"path": text, "at": "2026-01-01T00:00:00.000Z", "url": text, "no_screenshot": "too-fast"},
         ],
         messages=[{"at": "2026-01-01T00:00:00.000Z", "kind": "console", "text": text, "url": text}],
@@ -104,7 +104,7 @@ def test_a_run_is_a_page_with_its_state_error_steps_and_next_command(tmp_path: P
         "Fix: `no button`",
         "- page `no button` `no button`",
         "- dialog `no button`",
-        "- before it, `no button`: `/no button/trace.zip`",
+        "- before it, `no button`: `/no button/trace.zip`, after `no button` as well",
         "- before it, `no button`: `no picture: too-fast`",
         "- the page said `no button  no button`",
         "- trace: `playwright show-trace '/no button/trace.zip'`",

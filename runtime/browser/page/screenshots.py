@@ -119,7 +119,7 @@ _PASSWORD = isolated_world.Script[bool](
 QUALITY = 60  # quality of a frame's JPEG, in percent
 
 
-SMALL = 800  # most pixels of width and height of a small frame
+SMALL = 640  # most pixels of width and height of a small frame
 
 
 class _Camera:

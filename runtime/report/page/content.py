@@ -17,7 +17,15 @@ from runtime.observation import page_text
 from runtime.report import said, timeline
 from runtime.report.endings import BatchReport, CaseRecord, PauseReport, RunRecord
 from runtime.report.models import AttemptReport, RunReport, StepReport
-from runtime.report.parts import Costs, DifferenceReport, ErrorReport, EvidenceReport, FileReport, FlagReport
+from runtime.report.parts import (
+    Costs,
+    DifferenceReport,
+    ErrorReport,
+    EvidenceReport,
+    FileReport,
+    FlagReport,
+    FrameReport,
+)
 from runtime.report.text import SOURCES, described, error_in
 
 BESIDE = 90  # characters of a step's description, and of its value, next to its name
@@ -288,14 +296,10 @@ def _flag(flag: FlagReport) -> Part:
 
 def _evidence(found: EvidenceReport) -> Part:
     """Return the pages in their order, that of the failure last."""
-    frames = [(frame.path, frame.url, None, frame.screenshot, frame.no_screenshot) for frame in found.frames or ()]
-    views = [*frames, (found.path, found.url, found.title, found.screenshot, found.no_screenshot)]
+    views = [_given(**_view(each), along=each.along) for each in found.frames or ()]
     return _given(
         path=found.path,
-        views=[
-            _given(path=path, url=url, title=title, picture=shot.sha256 if shot else None, file=_file(shot), none=why)
-            for path, url, title, shot, why in views
-        ],
+        views=[*views, _given(**_view(found), title=found.title)],
         dialog=found.dialog,
         observation=_file(found.observation),
         messages=[
@@ -304,6 +308,12 @@ def _evidence(found: EvidenceReport) -> Part:
         ],
         trace=_file(found.trace),
     )
+
+
+def _view(page: FrameReport | EvidenceReport) -> Part:
+    shot = page.screenshot
+    picture = shot.sha256 if shot is not None else None
+    return {"path": page.path, "url": page.url, "picture": picture, "file": _file(shot), "none": page.no_screenshot}
 
 
 def _file(file: FileReport | None) -> Part | None:

@@ -15,7 +15,7 @@ function enlarge(image) {
 }
 
 const WITHOUT = {
-  "too-fast": "the next step began before there was time for one",
+  "too-fast": "the page went to another address before there was time for one",
   "secret-on-page": "the page showed a secret",
   "no-picture": "the tab was closed, showed a dialog, or did not answer",
   "engine-lacks": "this browser takes none",
@@ -27,7 +27,8 @@ function viewOf(view, title) {
     : view.file ? `The picture is left out, to keep this page small: ${view.file.path}` : "No picture.";
   return el("figure", {},
     pictureOf(view.picture, `${title}: ${view.url || "page"}`) || el("p", { class: "note" }, missing),
-    el("figcaption", {}, span("who", title), view.url ? el("code", {}, view.url) : null, view.title ? span("", view.title) : null));
+    el("figcaption", {}, span("who", title), view.url ? el("code", {}, view.url) : null, view.title ? span("", view.title) : null,
+      view.along ? span("note", `after ${view.along} as well`) : null));
 }
 
 /** The pages before and after a step, as far as evidence has them. */
