@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from runtime.cli import app
-from runtime.workspace import host
+from runtime.secrets import sources
 from tests import drivers, reports, warm
 from tests.terminal import Terminal
 
@@ -93,7 +93,7 @@ class Project:
         with (
             contextlib.chdir(self.folder),
             mock.patch.dict(os.environ, self.environment, clear=True),
-            mock.patch.object(host.ENVIRONMENT, "seen", {}),
+            mock.patch.object(sources, "SEEN", {}),
             mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),

@@ -426,7 +426,7 @@ class FakeBrowser:
         happened, self.dismissals = self.dismissals, []
         return happened
 
-    def hear(self) -> None:
+    def hear(self, mask: Callable[[str], str]) -> None:
         self.heard = True
 
     @property

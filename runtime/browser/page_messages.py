@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, Response, WebError
+from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page, Request, Response, WebError
 
 from nodes.values import sound
 from runtime.browser import origins
@@ -21,10 +22,10 @@ _ABORTED = "net::ERR_ABORTED"  # a page that is left gives its requests up
 
 
 class PageMessages:
-    """Listens to the tabs of a browser context, except those that ``left_out`` selects."""
+    """Listens to the tabs of a browser context, except those that ``left_out`` selects. A message is masked before it is cut."""
 
-    def __init__(self, context: BrowserContext, left_out: Callable[[Page], bool]) -> None:
-        self._left_out = left_out
+    def __init__(self, context: BrowserContext, left_out: Callable[[Page], bool], mask: Callable[[str], str]) -> None:
+        self._left_out, self._mask = left_out, mask
         self.kept: deque[Message] = deque(maxlen=MOST)
         listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
@@ -36,13 +37,11 @@ class PageMessages:
             context.on(event, listener)
 
     def _said(self, message: ConsoleMessage) -> None:
-        if message.page is None or not self._left_out(message.page):
-            url = str(message.location.get("url", ""))
-            self._keep("console", message.text, url=url, level=message.type)
+        url = str(message.location.get("url", ""))
+        self._keep(message.page, "console", message.text, url=url, level=message.type)
 
     def _broke(self, error: WebError) -> None:
-        if error.page is None or not self._left_out(error.page):
-            self._keep("error", str(error.error), url=error.page.url if error.page is not None else "")
+        self._keep(error.page, "error", str(error.error), url=error.page.url if error.page is not None else "")
 
     def _answered(self, response: Response) -> None:
         if response.status >= CLIENT_ERROR:
@@ -53,8 +52,13 @@ class PageMessages:
             self._requested(request, request.failure or "it failed", None)
 
     def _requested(self, request: Request, how: str, status: int | None) -> None:
-        self._keep("request", f"{request.method} {how}", url=request.url, status=status, method=request.method)
+        page = None
+        with contextlib.suppress(Error):  # a service worker has no page, and a new tab none yet
+            page = request.frame.page
+        said = f"{request.method} {how}"
+        self._keep(page, "request", said, url=request.url, status=status, method=request.method)
 
-    def _keep(self, kind: Any, text: str, *, url: str, **more: Any) -> None:
-        where = origins.without_query(url) if url else None
-        self.kept.append(Message(time.time(), kind, sound(text)[:LONGEST], where, **more))
+    def _keep(self, page: Page | None, kind: Any, text: str, *, url: str, **more: Any) -> None:
+        if page is None or not self._left_out(page):
+            where = origins.without_query(url) if url else None
+            self.kept.append(Message(time.time(), kind, self._mask(sound(text))[:LONGEST], where, **more))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from nodes.errors import OriginRefused
@@ -155,8 +155,8 @@ class Browser(Protocol):
         """Return the overlays that came since the last call."""
         ...
 
-    def hear(self) -> None:
-        """Keep the messages of all tabs from now on."""
+    def hear(self, mask: Callable[[str], str]) -> None:
+        """Keep the messages of all tabs from now on, each masked."""
         ...
 
     @property

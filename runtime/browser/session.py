@@ -82,9 +82,9 @@ class Session(RunPages):
         for tab in self.tabs.all():
             tab.posted = True
 
-    def hear(self) -> None:
+    def hear(self, mask: Callable[[str], str]) -> None:
         if self._heard is None:
-            self._heard = page_messages.PageMessages(self._context, self.tabs.is_separate)
+            self._heard = page_messages.PageMessages(self._context, self.tabs.is_separate, mask)
 
     @property
     def messages(self) -> Sequence[Message]:

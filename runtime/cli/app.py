@@ -187,7 +187,7 @@ def _masked(text: str) -> str:
         return text
     from runtime.secrets import masking, sources
 
-    return masking.Masker(sources.ENVIRONMENT.seen).text(text)
+    return masking.Masker(sources.SEEN).text(text)
 
 
 def _save(text: str) -> str | None:

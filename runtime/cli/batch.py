@@ -20,7 +20,7 @@ from runtime.language import prepare as language_prepare
 from runtime.report import endings
 from runtime.runs import collect, model_plan, reporters, results, start
 from runtime.runs.runtime import Runtime
-from runtime.secrets import masking
+from runtime.secrets import masking, sources
 from runtime.services import functions
 from runtime.workspace import host
 
@@ -251,7 +251,7 @@ class Batch:
         return self.results.exit
 
     def _write_report(self) -> None:
-        masker = masking.Masker(host.ENVIRONMENT.seen)
+        masker = masking.Masker(sources.SEEN)
         for each in self.reporters:
             each.update(self.results, masker)
 

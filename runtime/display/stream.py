@@ -73,7 +73,7 @@ class Talk:
 def _secrets_are_known() -> bool:
     # Most commands read none: do not import what masks them.
     sources = sys.modules.get("runtime.secrets.sources")
-    return sources is not None and bool(sources.ENVIRONMENT.seen)
+    return sources is not None and bool(sources.SEEN)
 
 
 def _told(text: str) -> str:
@@ -81,7 +81,7 @@ def _told(text: str) -> str:
         return text
     from runtime.secrets import published
 
-    return published.told(text)
+    return published.told(text, escapes.as_json)
 
 
 def put(stream: TextIO, text: str) -> None:
@@ -90,7 +90,7 @@ def put(stream: TextIO, text: str) -> None:
     if _secrets_are_known():
         from runtime.secrets import published
 
-        shown = published.result(shown)
+        shown = published.result(shown, escapes.as_json)
     stream.write(shown)
     stream.flush()
 

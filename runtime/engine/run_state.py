@@ -268,7 +268,7 @@ class RunState:
         self.browser = browser
         browser.name_secrets(list(self.secrets))
         if not self.tracing.idle:
-            browser.hear()
+            browser.hear(self.writer.masker.text)
         values, clock = {"inputs": self.inputs}, rendering.RecordedClock([])
         wanted = self.loaded.workflow.dismiss
         browser.dismiss([rendering.filled(each, self.loaded.templates, values, clock) for each in wanted])

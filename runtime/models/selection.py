@@ -105,7 +105,7 @@ def server(settings: Settings, source: sources.SecretSource) -> Server:
     profile = (
         profiles.PROFILES[settings.model_profile] if settings.model_profile is not None else profiles.of_url(base_url)
     )
-    key = next((value for value in source.find(KEYS).values() if value), "")
+    key = next((value for value in sources.find(source, KEYS).values() if value), "")
     if not key:
         if urllib.parse.urlsplit(base_url).hostname not in profiles.LOOPBACK:
             raise SetupError(

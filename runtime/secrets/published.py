@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
+from typing import Protocol
 
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -44,21 +45,27 @@ def found(data: bytes) -> gate.Found | None:
     return gate.Gate(_masker()).data(data)
 
 
-def result(text: str) -> str:
+class AsJson(Protocol):
+    """Formats a value as JSON that is safe to print."""
+
+    def __call__(self, value: Json, /, *, indent: int | None = None) -> str: ...
+
+
+def result(text: str, as_json: AsJson) -> str:
     """Return the result of a command as it is printed. Raises UsageError ``secret-published``."""
-    shown = masked(text)
+    shown = masked(text, as_json)
     demand_clean("the output", shown.encode(errors="surrogatepass"))
     return shown
 
 
-def told(text: str) -> str:
+def told(text: str, as_json: AsJson) -> str:
     """Return what a command says beside its result as it is printed: only a mask, if a secret would still be seen."""
-    shown = masked(text)
+    shown = masked(text, as_json)
     return shown if found(shown.encode(errors="surrogatepass")) is None else f"{masking.MASK}\n"
 
 
-def masked(text: str) -> str:
-    """Return a text without the secrets. JSON stays JSON."""
+def masked(text: str, as_json: AsJson = json.dumps) -> str:
+    """Return a text without the secrets. JSON stays JSON, on one line if it was."""
     masker = _masker()
     if masker.idle or (shown := masker.text(text)) == text:
         return text
@@ -66,12 +73,13 @@ def masked(text: str) -> str:
         value: Json = json.loads(text)
     except (ValueError, RecursionError):
         return shown
-    return json.dumps(masker.json(value), indent=2) + ("\n" if text.endswith("\n") else "")
+    kept = as_json(masker.json(value), indent=2 if "\n" in text.strip() else None)
+    return kept + ("\n" if text.endswith("\n") else "")
 
 
 def _masker() -> masking.Masker:
     # A secret that equals an ordinary word is just that word in our own text, and text of pages was masked before.
-    return _masker_of(frozenset(sources.ENVIRONMENT.seen.items()))
+    return _masker_of(frozenset(sources.SEEN.items()))
 
 
 @functools.lru_cache(maxsize=4)

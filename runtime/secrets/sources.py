@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -27,17 +28,12 @@ class SecretSource(Protocol):
 class Environment(SecretSource):
     """The variables of this process, else ``.env`` in the workflow's folder, else in the current one."""
 
-    def __init__(self) -> None:
-        self.seen: dict[str, str] = {}  # values found so far: no output of the process may contain them
-
     @override
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
         wanted = list(dict.fromkeys(names))
         files = _env_files(beside) if wanted else []
         places: list[Mapping[str, str]] = [os.environ, *map(read_env_file, files)]
-        found = {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
-        self.seen.update({name: value for name, value in found.items() if len(value) >= SHORTEST})
-        return found
+        return {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
 
     @override
     def how_to_set(self, name: str, beside: Path | None = None) -> str:
@@ -51,7 +47,10 @@ class Environment(SecretSource):
 
 
 ENVIRONMENT = Environment()
-"""The secrets of a command. Values that it has read are remembered: nothing that it gives out may show them."""
+"""The secrets of a command."""
+
+SEEN: dict[str, str] = {}
+"""The values, by name, that the process has read from any source: nothing that it gives out may show them."""
 
 
 class Given(SecretSource):
@@ -70,7 +69,7 @@ class Given(SecretSource):
 
 def read(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
     """Return the values. Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name, and never a value."""
-    found = source.find(names, beside)
+    found = find(source, names, beside)
     missing = [name for name, value in found.items() if not value]
     if missing:
         raise SetupError(
@@ -90,7 +89,22 @@ def read(source: SecretSource, names: Iterable[str], beside: Path | None = None)
 
 def known(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
     """Return the secrets that have a value: no output may show them, needed or not."""
-    return {name: value for name, value in source.find(names, beside).items() if len(value) >= SHORTEST}
+    return {name: value for name, value in find(source, names, beside).items() if len(value) >= SHORTEST}
+
+
+def find(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """Return the value of each, empty if there is none, and remember them all."""
+    found = source.find(names, beside)
+    for name, value in found.items():
+        if len(value) >= SHORTEST and value not in SEEN.values():
+            # Files of one process may have different secrets of one name.
+            SEEN[next(each for each in _numbered(name) if each not in SEEN)] = value
+    return found
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name} ({number})" for number in itertools.count(2))
 
 
 def read_env_file(file: Path) -> dict[str, str]:

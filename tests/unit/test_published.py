@@ -19,7 +19,7 @@ import runtime
 from nodes.errors import RunOpsError
 from runtime.batch.reports import event_lines, summary, writing
 from runtime.cli import app, console, report_flags
-from runtime.display import stream
+from runtime.display import escapes, stream
 from runtime.report import endings
 from runtime.runs import results
 from runtime.secrets import published, sources
@@ -31,7 +31,7 @@ SECRET = 'correct "7" horse'
 @pytest.fixture(autouse=True)
 def seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process has read a secret, and another one that equals an ordinary word."""
-    monkeypatch.setattr(sources.ENVIRONMENT, "seen", {"KEY": SECRET, "WORD": "password"})
+    monkeypatch.setattr(sources, "SEEN", {"KEY": SECRET, "WORD": "password"})
 
 
 @pytest.fixture
@@ -51,9 +51,28 @@ def test_printed_text_is_masked(say: Callable[[str], None], capsys: pytest.Captu
 
 def test_printed_json_stays_json(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON in which a secret is masked is valid JSON, also if the secret is a number."""
-    sources.ENVIRONMENT.seen["PIN"] = "84729130"
+    sources.SEEN["PIN"] = "84729130"
     console.result(console.as_json(key=SECRET, pin=84729130, other=[1, "two"]))
     assert json.loads(capsys.readouterr().out) == {"version": 1, "key": MASK, "pin": MASK, "other": [1, "two"]}
+
+
+def test_masked_json_keeps_its_line_and_its_escapes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line of JSON stays one line, and what GitHub's runner would take for a command stays escaped."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    console.result(escapes.as_json({"key": SECRET, "said": "##[error]no", "turned": "\u202e"}))
+    printed = capsys.readouterr().out
+    assert (printed.count("\n"), "##[" in printed, "\u202e" in printed) == (1, False, False)
+    assert json.loads(printed) == {"key": MASK, "said": "##[error]no", "turned": "\u202e"}
+
+
+def test_every_source_makes_its_secrets_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing printed shows a secret that a test or a program gave; two values of one name are both known."""
+    for value in ("first-4471", "second-9920"):
+        assert sources.read(sources.Given({"GIVEN": value}), ["GIVEN"]) == {"GIVEN": value}
+    console.say("first-4471 second-9920")
+    assert capsys.readouterr().err == f"{MASK} {MASK}\n"
 
 
 def test_drawings_are_masked(capsys: pytest.CaptureFixture[str]) -> None:

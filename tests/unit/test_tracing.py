@@ -218,8 +218,8 @@ class Camera(FakePage):
         return f"{'small ' if small else ''}{', '.join(self.filled.values())}".encode()
 
     @override
-    async def fill(self, target: Target, value: str, *, secret: bool = False) -> None:
-        await super().fill(target, value, secret=secret)
+    async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
+        await super().fill(target, text, secret=secret)
         if target.css == "city":
             self.filling.set()
 

@@ -22,7 +22,7 @@ from runtime.report import endings
 from runtime.report.parts import ErrorReport
 from runtime.runs import model_plan, results, start
 from runtime.runs.runtime import Runtime
-from runtime.secrets import masking
+from runtime.secrets import masking, sources
 from runtime.services import functions
 from runtime.system import regular_files
 from runtime.workspace import host, run_index
@@ -56,7 +56,7 @@ class Verification:
         if options.write:
             _refuse_unwritable(options.file)
         self._reset = resets.of(here, options.file.absolute().parent)
-        self._mask = masking.Masker({**host.ENVIRONMENT.seen, **self._prepared.secrets}).text
+        self._mask = masking.Masker({**sources.SEEN, **self._prepared.secrets}).text
         self._runs: list[tuple[foreground_run.Run, events.RunEnded | None]] = []
         self._ran: list[proofs.Ran] = []
         self._signal: int | None = None

@@ -127,10 +127,10 @@ class _Camera:
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page = page
-        self._send: Callable[..., Awaitable[dict[str, Any]]] = session.send
+        self._send: Callable[..., Awaitable[dict[str, Any]]] = session.send  # pyright: ignore[reportUnknownMemberType]
         self._cast: asyncio.Future[str] | None = None
         self._number = 0  # of the newest screencast heard of
-        session.on("Page.screencastFrame", self._heard)  # pyright: ignore[reportUnknownMemberType]
+        session.on("Page.screencastFrame", self._heard)
 
     async def still(self) -> str:
         """Return a picture, in base64, that the browser draws now."""
