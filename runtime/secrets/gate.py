@@ -11,12 +11,13 @@ import dataclasses
 import io
 import mmap
 import re
+import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from runtime.secrets.masking import PAUSE, WINDOW, Masker
 from runtime.system import regular_files
@@ -25,19 +26,20 @@ UNPACKED = 256 << 20
 """Most bytes that are unpacked of one file: a small archive may hold more than a disk does."""
 
 PIECE = 16 << 20
-"""Bytes of an unpacked part that are in memory at once."""
+"""Bytes of an unpacked part that are in memory; a larger one is searched in a file without a name."""
 
 STEP = 1 << 20  # bytes that are unpacked at once
 
 DEPTH = 3  # an archive, in base64, in an archive: what is packed deeper is not unpacked
 
 SHORTEST_BASE64 = 40
-LONGEST_BASE64 = 24 << 20  # a multiple of four; a longer text is decoded in parts of this length
 
 _BREAK = rb"(?:\r?\n|\\r\\n|\\n)"
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]{%d,%d}%b?)+" % (SHORTEST_BASE64, LONGEST_BASE64, _BREAK))
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]{%d,}+%b?+)++" % (SHORTEST_BASE64, _BREAK))
 _BREAKS = re.compile(_BREAK)
-_LAST_LINE = re.compile(rb"[A-Za-z0-9+/_-]{1,%d}" % SHORTEST_BASE64)
+_BEGUN_BREAK = re.compile(rb"(?:\r|\\(?:r\\?)?)\Z")
+_LAST_LINE = re.compile(rb"(?<=n|\n)[A-Za-z0-9+/_-]{1,%d}" % SHORTEST_BASE64)
+_HEXADECIMAL = re.compile(rb"[0-9a-f]+")
 _STREAM = re.compile(rb"stream\r?\n")
 
 Data = bytes | mmap.mmap
@@ -58,19 +60,30 @@ class Found(NamedTuple):
 class _Budget:
     left: int
 
-    def pieces(self, unpacked: Iterable[bytes], overlap: int) -> Iterator[bytes]:
-        """Yield the unpacked bytes in pieces that overlap, as far as there is room."""
-        held = bytearray()
+    def taken(self, unpacked: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the unpacked bytes as far as there is room."""
         for each in unpacked:
+            yield each
             self.left -= len(each)
-            held += each
-            if len(held) >= PIECE:
-                yield bytes(held)
-                del held[:-overlap]
             if self.left <= 0:
                 break
-        if held:
-            yield bytes(held)
+
+
+@contextlib.contextmanager
+def _held(unpacked: Iterable[bytes]) -> Generator[tuple[Data, BinaryIO]]:
+    """Hold the unpacked bytes, and a file of them: in memory, or else in a file without a name. Raises OSError."""
+    with tempfile.SpooledTemporaryFile(max_size=PIECE) as file:
+        for each in unpacked:
+            file.write(each)
+        opened = cast("BinaryIO", file)
+        if file.tell() < PIECE:
+            file.seek(0)
+            yield file.read(), opened
+        else:
+            file.rollover()
+            file.flush()
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield data, opened
 
 
 class Gate:
@@ -87,36 +100,36 @@ class Gate:
             return None
         # A file that a step kept may be larger than the memory.
         with regular_files.opened(path) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return self._find(data, lambda: opened, DEPTH, _Budget(UNPACKED))
+            return self._find(data, opened, DEPTH, _Budget(UNPACKED))
 
     def data(self, data: bytes) -> Found | None:
-        return None if self._masker.idle else self._find(data, lambda: io.BytesIO(data), DEPTH, _Budget(UNPACKED))
+        return None if self._masker.idle else self._find(data, io.BytesIO(data), DEPTH, _Budget(UNPACKED))
 
     def text(self, text: str) -> Found | None:
         return self.data(text.encode(errors="surrogatepass"))
 
     def painted(self, data: bytes) -> bytes:
         """Return ``data`` with the secrets painted over, in as many bytes; of a text in base64 that holds one the whole."""
+        painted = bytearray(self._masker.painted(data))
+        for begin, end in _base64(bytes(painted)):
+            with _held(_decoded(painted, begin, end)) as (decoded, opened):
+                if self._find(decoded, opened, DEPTH - 1, _Budget(UNPACKED)) is not None:
+                    painted[begin:end] = b"*" * (end - begin)
+        return bytes(painted)
 
-        def paint(found: re.Match[bytes]) -> bytes:
-            return found[0] if self.data(found[0]) is None else b"*" * len(found[0])
-
-        painted = self._masker.painted(data)
-        return painted if self.data(painted) is None else _BASE64.sub(paint, painted)
-
-    def _find(self, data: Data, opened: Callable[[], BinaryIO], depth: int, budget: _Budget) -> Found | None:
+    def _find(self, data: Data, opened: BinaryIO, depth: int, budget: _Budget) -> Found | None:
         if found := self._masker.found(data):
             return Found(found)
         if depth:
             for name, unpacked in _parts(data, opened):
-                for piece in budget.pieces(unpacked, self._masker.reach):
-                    inner = self._find(piece, lambda piece=piece: io.BytesIO(piece), depth - 1, budget)
-                    if inner is not None:
-                        return Found(inner.secrets, (self._masker.text(name), *inner.inside))
+                with _held(budget.taken(unpacked)) as held:
+                    inner = self._find(*held, depth - 1, budget)
+                if inner is not None:
+                    return Found(inner.secrets, (self._masker.text(name), *inner.inside))
         return None
 
 
-def _parts(data: Data, opened: Callable[[], BinaryIO]) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _parts(data: Data, opened: BinaryIO) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield what is packed or encoded in ``data``, each with its name. What cannot be unpacked is left out."""
     begin = data[:8]
     if begin.startswith(b"PK\3\4"):
@@ -129,11 +142,12 @@ def _parts(data: Data, opened: Callable[[], BinaryIO]) -> Iterator[tuple[str, It
         yield from _streams(data)
     elif begin[:1] == b"x" and len(begin) > 1 and not (begin[0] << 8 | begin[1]) % 31:
         yield "deflate", _inflated(_windows(data), zlib.MAX_WBITS)
-    yield from _base64(data)
+    for first, end in _base64(data):
+        yield f"base64 at byte {first}", _decoded(data, first, end)
 
 
-def _members(opened: Callable[[], BinaryIO]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(opened()) as archive:
+def _members(opened: BinaryIO) -> Iterator[tuple[str, Iterable[bytes]]]:
+    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(opened) as archive:
         for each in archive.infolist():
             yield each.filename, _read(archive, each)
 
@@ -145,9 +159,10 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
             yield piece
 
 
-def _windows(data: Data, begin: int = 0) -> Iterator[bytes]:
-    for at in range(begin, len(data), WINDOW):
-        yield data[at : at + WINDOW]
+def _windows(data: Data | bytearray, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+    end = len(data) if end is None else end
+    for at in range(begin, end, WINDOW):
+        yield bytes(data[at : min(at + WINDOW, end)])
 
 
 def _inflated(packed: Iterable[bytes], form: int) -> Iterator[bytes]:
@@ -184,7 +199,8 @@ def _streams(data: Data) -> Iterator[tuple[str, Iterable[bytes]]]:
         yield f"stream {number}", _inflated(_windows(data, each.end()), zlib.MAX_WBITS)
 
 
-def _base64(data: Data) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _base64(data: Data) -> Iterator[tuple[int, int]]:
+    """Yield where a text in base64 begins and ends, its lines and those of a text in JSON included."""
     at = 0
     while at < len(data):
         found = _BASE64.search(data, at, at + WINDOW)
@@ -193,29 +209,28 @@ def _base64(data: Data) -> Iterator[tuple[str, Iterable[bytes]]]:
             at += WINDOW - SHORTEST_BASE64
             time.sleep(PAUSE if at < len(data) else 0)
             continue
-        if found.end() >= at + WINDOW - len("\\r\\n"):
-            found = _BASE64.match(data, found.start()) or found
-        at = found.end()
-        lines = _BREAKS.split(found[0])
-        if len(lines) > 1 and (last := _LAST_LINE.match(data, at)) is not None:
-            lines.append(last[0])
-            at = last.end()
-        text = b"".join(lines)
-        if (
-            data[found.start() - 1 : found.start()] == b"\\"
-        ):  # the letter is that of an escape, such as a line break in JSON
-            text = text[1:]
-        if text.strip(b"0123456789abcdef"):  # else it is the number of something
-            yield f"base64 at byte {found.start()}", _decoded(text)
+        begin = found.start()
+        if found.end() >= at + WINDOW - SHORTEST_BASE64 - len("\\r\\n"):
+            # The window may end in the midst of a line.
+            found = _BASE64.match(data, begin) or found
+        last = _LAST_LINE.match(data, found.end())
+        at = last.end() if last is not None else found.end()
+        # After a backslash the letter is that of an escape, such as a line break in JSON.
+        begin += data[begin - 1 : begin] == b"\\"
+        if _HEXADECIMAL.fullmatch(data, begin, at) is None:  # else it is the number of something
+            yield begin, at
 
 
-def _decoded(text: bytes) -> Sequence[bytes]:
-    text = text.replace(b"-", b"+").replace(b"_", b"/")
-    with contextlib.suppress(binascii.Error):
-        return [binascii.a2b_base64(text[: len(text) // 4 * 4] + _padded(text[len(text) // 4 * 4 :]))]
-    return []
-
-
-def _padded(rest: bytes) -> bytes:
-    """Return an incomplete group of four characters as base64 ends with it."""
-    return rest.ljust(4, b"=") if len(rest) > 1 else b""
+def _decoded(data: Data | bytearray, begin: int, end: int) -> Iterator[bytes]:
+    rest, half = b"", b""
+    for window in _windows(data, begin, end):
+        text = half + window
+        broken = _BEGUN_BREAK.search(text)
+        text, half = (text[: broken.start()], broken[0]) if broken is not None else (text, b"")
+        rest += _BREAKS.sub(b"", text).replace(b"-", b"+").replace(b"_", b"/")
+        whole = len(rest) // 4 * 4
+        yield binascii.a2b_base64(rest[:whole])
+        rest = rest[whole:]
+    if len(rest) > 1:
+        # Base64 fills up its last group of four characters.
+        yield binascii.a2b_base64(rest.ljust(4, b"="))

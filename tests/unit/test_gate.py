@@ -6,6 +6,8 @@ import base64
 import gzip
 import io
 import json
+import random
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from runtime.secrets import gate
 from runtime.secrets.gate import Found, Gate
-from runtime.secrets.masking import Masker
+from runtime.secrets.masking import WINDOW, Masker
 from tests import breadth
 
 SECRET = 'tr0ub4dor & "3" ünd'
@@ -130,6 +132,60 @@ def test_a_secret_across_pieces_is_found(offset: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(gate, "PIECE", 1 << 16)
     data = b"." * (2 * (1 << 16) + offset) + SECRET.encode() + b"." * (1 << 17)
     assert GATE.data(gzip.compress(data)) == Found(("SHOP_PASSWORD",), ("gzip",))
+
+
+@pytest.mark.parametrize("inner", ["a member of a zip", "gzip", "a PDF", "deflate"])
+@pytest.mark.parametrize("outer", ["a member of a zip", "gzip", "base64"])
+def test_a_large_archive_in_an_archive_is_unpacked(outer: str, inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is larger than what is held in memory is searched as a small one is."""
+    monkeypatch.setattr(gate, "PIECE", 1 << 16)
+    noise = random.Random(5).randbytes(1 << 19).hex().encode()
+    found = GATE.data(PACKINGS[outer](PACKINGS[inner](noise + SECRET.encode() + noise)))
+    assert found is not None
+    assert found.secrets == ("SHOP_PASSWORD",)
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_long_text_in_base64_is_not_held_whole(lines: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is decoded piece by piece, and a secret anywhere in it is found."""
+    monkeypatch.setattr(gate, "PIECE", 1 << 16)
+    for place in (WINDOW * 3 // 4 - 9, 4 << 20):
+        raw = b" " * place + SECRET.encode("utf-16-le") + b" " * ((4 << 20) - place)
+        data = base64.encodebytes(raw) if lines else base64.b64encode(raw)
+        if lines:
+            data = data.replace(b"\n", b"\\r\\n")
+        tracemalloc.start()
+        found = GATE.data(data)
+        _now, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert found == Found(("SHOP_PASSWORD",), ("base64 at byte 0",))
+        assert most < 2 << 20, "of 5 MB"
+
+
+TEXTS = ("base64", "base64 for addresses", "base64 in lines", "base64 in lines of JSON")
+
+
+@settings(max_examples=breadth.of(30, 500))
+@given(
+    packings=st.lists(st.sampled_from(TEXTS), max_size=2),
+    spelling=st.sampled_from(sorted(spelled(SECRET))),
+    before=st.text(max_size=30),
+    after=st.text(max_size=70),
+    broken=st.booleans(),
+)
+@example(packings=["base64"], spelling="plain", before="", after="", broken=True)
+@example(packings=["base64 in lines of JSON"], spelling="plain", before="", after="x" * 3, broken=True)
+def test_nothing_is_found_in_what_is_painted(
+    packings: list[str], spelling: str, before: str, after: str, broken: bool
+) -> None:
+    """A line of a log has no secret after it was painted over, is as long as it was, and still is JSON."""
+    data = before.encode() + b" " + spelled(SECRET)[spelling] + after.encode()
+    for each in packings:
+        data = PACKINGS[each](data)
+    line = json.dumps({"said": ("one line\n" if broken else "") + data.decode(errors="replace"), "n": 1}).encode()
+    painted = GATE.painted(line)
+    assert (GATE.data(painted), len(painted)) == (None, len(line))
+    assert json.loads(painted)["n"] == 1
 
 
 def test_an_archive_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
