@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar, cast
+from typing import Literal, Protocol, TypeVar, cast
 
 from nodes import pages
 from nodes.base import Leaf
@@ -70,7 +70,7 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
     if run.tracing.mode != "off":
         await _with_steps_before(run, error.path, data, found)
     if run.tracing.mode == "on-failure" or (run.tracing.mode == "on" and not tolerated):
-        data["trace"] = await found.file("zip", error.path, trace(run), "trace")
+        data["trace"] = await _recording(run, found, "trace", error.path)
     run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
     return data.get("trace") is not None
 
@@ -85,9 +85,8 @@ async def _with_page(run: RunState, page: Page, path: str | None, data: dict[str
     view = await found.part(lambda: page.look(settle=0))
     if view is not None:
         data["title"] = getattr(view, "title", "")
-        # Texts that are side by side are shown as one, and may be a secret only then.
-        text = sound(mask(view.masked(mask).render(OBSERVATION)))
-        data["observation"] = await found.file("txt", path, text.encode())
+        text = await found.part(lambda: _rendered(view, mask))
+        data["observation"] = await found.file("txt", path, text.encode()) if text is not None else None
     data["signs"] = await found.part(page.signs)
     hide, secrets = run.writer.masker.holds, not run.writer.masker.idle
     # Nobody asked for the picture, so it shows rather too little than too much.
@@ -99,21 +98,33 @@ async def _with_page(run: RunState, page: Page, path: str | None, data: dict[str
         run.tracing.failed(path, last.call, page, shot)
 
 
+async def _rendered(view: pages.View, mask: Callable[[str], str]) -> str:
+    # Texts that are side by side are shown as one, and may be a secret only then.
+    return sound(mask(view.masked(mask).render(OBSERVATION)))
+
+
 async def recordings(run: RunState, *, traced: bool) -> list[dict[str, Json]]:
     """Keep the trace and the video of the whole run, as far as they were asked for. ``traced``: its trace is kept already."""
     await run.tracing.settled()
     found = Gathering(run.writer)
     kept: list[tuple[str, Json]] = []
     if run.tracing.mode == "on" and not traced:
-        kept.append(("application/zip", await found.file("zip", None, trace(run), "trace")))
-    shots = [video.Shot(each.seconds, each.picture) for each in run.tracing.frames if each.picture is not None]
+        kept.append(("application/zip", await _recording(run, found, "trace", None)))
     if run.tracing.video:
-        try:
-            filmed = await tasks.in_thread(video.encode, shots)
-            kept.append((video.TYPE, await found.file("webm", None, filmed, "video")))
-        except Exception as error:  # noqa: BLE001 - a video must never be what a run fails at
-            run.emit(events.Said(f"no video is kept: {error}"))
+        kept.append((video.TYPE, await _recording(run, found, "video", None)))
     return [{**each, "type": kind} for kind, each in kept if isinstance(each, dict)]
+
+
+async def _recording(run: RunState, found: Gathering, what: Literal["trace", "video"], path: str | None) -> Json:
+    """Keep the trace or the video of the run until now, or say why there is none: a run must never fail at that."""
+    try:
+        if what == "trace":
+            return await found.file("zip", path, trace(run), what)
+        shots = [video.Shot(each.seconds, each.picture) for each in run.tracing.frames if each.picture is not None]
+        return await found.file("webm", path, await tasks.in_thread(video.encode, shots), what)
+    except Exception as error:  # noqa: BLE001 - whatever the pictures and the log hold
+        run.emit(events.Said(f"no {what} is kept: {error}"))
+        return None
 
 
 async def _with_steps_before(run: RunState, path: str | None, data: dict[str, Json], found: Gathering) -> None:

@@ -19,7 +19,8 @@ from nodes.pages import ElementAction
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser.port import Message
-from runtime.engine import evidence, tracing
+from runtime.engine import evidence, trace_file, tracing
+from runtime.observation.observation import Observation
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 
@@ -296,6 +297,40 @@ async def test_an_interrupted_run_has_its_trace(tmp_path: Path) -> None:
         await running
     [trace] = run.history.files
     assert "shop.test/5" in members(trace)["trace.trace"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_trace_that_cannot_be_made_changes_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """The run ends as it would without it, with its other evidence, and says why there is none."""
+
+    def broken(*_args: object) -> bytes:
+        raise ValueError("a picture of no size")
+
+    monkeypatch.setattr(trace_file, "write", broken)
+    run = rig(tmp_path, fails=fails)
+    ended = await run.start()
+    assert (ended.status, ended.path) == (("failed", "press") if fails else ("passed", None))
+    assert any("no trace is kept: a picture of no size" in str(event) for event in run.told)
+    if fails:
+        found = evidence.of(run.history)
+        assert found is not None
+        assert ("trace" in found, "screenshot" in found, len(found["frames"])) == (False, True, 3)
+
+
+async def test_a_page_that_cannot_be_written_hides_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends with its own failure; the rest of the evidence is kept."""
+
+    def broken(*_args: object, **_more: object) -> str:
+        raise ValueError("no text")
+
+    monkeypatch.setattr(Observation, "render", broken)
+    run = rig(tmp_path)
+    assert (await run.start()).path == "press"
+    found = evidence.of(run.history)
+    assert found is not None
+    assert ("observation" in found, "screenshot" in found) == (False, True)
 
 
 async def test_a_video_that_cannot_be_made_fails_no_run(tmp_path: Path) -> None:
