@@ -55,6 +55,14 @@ def required(name: str, kind: str) -> Any:
         pytest.skip(f"set INPUT_{name.upper()}")
     return given if kind == "string" else json.loads(given)
 ''',
+    "secret": '''
+def secret(name: str) -> str:
+    """Return a secret: the variable with its name in the environment."""
+    value = os.environ.get(name)
+    if not value:
+        pytest.fail(f"set {name} in the environment", pytrace=False)
+    return value
+''',
     "words": '''
 def words(text: str) -> re.Pattern[str]:
     """Match a text as whole words: "paid" is not in "unpaid"."""

@@ -190,8 +190,8 @@ class _File:
         lines: list[str] = []
         for name in loaded.workflow.secrets:
             if ("secret", name) in function.found.read:
-                self.need("os")
-                lines += layout.statement(1, f"{function.name(('secret', name))} = os.environ[{layout.quoted(name)}]")
+                code = f"{self.need('secret')}({layout.quoted(name)})"
+                lines += layout.statement(1, f"{function.name(('secret', name))} = {code}")
         return lines
 
     def _used(self, loaded: Loaded, name: str) -> list[str]:

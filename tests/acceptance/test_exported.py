@@ -55,12 +55,14 @@ def shops(tmp_path: Path) -> Iterator[tuple[Shop, Shop]]:
         yield one, other
 
 
-def plain_pytest(folder: Path, url: str, *names: str) -> subprocess.CompletedProcess[str]:
+def plain_pytest(
+    folder: Path, url: str, *names: str, password: str = "correct-horse"
+) -> subprocess.CompletedProcess[str]:
     environment = {
         **{name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ},
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "CHROMIUM": str(find.find()),
-        "SHOP_PASSWORD": "correct-horse",
+        "SHOP_PASSWORD": password,
         "INPUT_BASE_URL": url,
     }
     options = ("-p", "pytest_playwright.pytest_playwright", "-p", "no:cacheprovider", "-s", "-q", "-rA")
@@ -112,6 +114,11 @@ def test_exported_examples_do_what_the_workflows_do(tmp_path: Path, shops: tuple
     assert printed(passed.stdout) == [each["output"] for each in json.loads(ran.stdout)["runs"]]
     assert done(other) == done(one)
     assert len(other.ledger("payment")) == 5
+
+    without = plain_pytest(plain, other.url, "pay_orders", password="")
+    assert without.returncode == 1
+    assert "\nset SHOP_PASSWORD in the environment\n" in without.stdout
+    assert "Traceback" not in without.stdout
 
     # The shop refuses a payment, and a decision.
     for file in plain.glob("test_*.py"):

@@ -55,7 +55,7 @@ output: {total: "{{ total }}"}
 AS_PYTHON = """
     base_url = setting("base_url", "http://shop.test")
     order = required("order", "string")
-    shop_password = os.environ["SHOP_PASSWORD"]
+    shop_password = secret("SHOP_PASSWORD")
 
     page.goto(f"{base_url}/login")
     page.get_by_label("Password").fill(shop_password)

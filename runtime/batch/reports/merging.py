@@ -72,6 +72,8 @@ def join(reports: Sequence[BatchReport]) -> Merged:
     missing = [case for case in selected if case not in seen]
     twice = [case for case, times in seen.items() if times > 1]
     place = {case: number for number, case in enumerate([*selected, *(case for case in seen if case not in selected)])}
+    # A report that is given twice counts once.
+    runs = list({each.model_dump_json(): each for each in runs}.values())
     runs = sorted([*runs, *map(_lost, missing)], key=lambda each: place[str(each.case)])
     problem = UsageError.exit if missing or twice else 0
     report = BatchReport(
