@@ -239,8 +239,8 @@ class _Reader:
         self._run["ended"] = at
         match entry:
             case log_entries.Scope() if entry.run is not None:
-                head = entry.run
-                self._run |= {"workflow": head.workflow, "file": head.file, "parent": head.parent, "started": at}
+                head = {name: getattr(entry.run, name) for name in ("workflow", "file", "row", "parent")}
+                self._run |= {**head, "started": at}
             case log_entries.Scope(path="", event="committed"):
                 # A blob cannot be read here, but its beginning is in the log itself.
                 kept = json.dumps(entry.value, ensure_ascii=False) if entry.blob is None else entry.blob.preview

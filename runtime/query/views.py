@@ -47,6 +47,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         RUN,
         ("workflow", "VARCHAR", "name of the workflow"),
         ("file", "VARCHAR", "its file"),
+        ("row", "VARCHAR", "the row of a table that gave its inputs"),
         ("state", "VARCHAR", "running, passed, failed, paused, interrupted, out-of-budget, or died"),
         ("exit", "INTEGER", "exit code; null while it runs, and if it died"),
         ("started", "TIMESTAMP", "first entry of its log, UTC"),

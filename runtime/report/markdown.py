@@ -69,7 +69,8 @@ def of_run(report: RunReport) -> str:
 
 def _run(report: RunReport) -> Iterator[str]:
     yield f"# Run {code(report.workflow)}"
-    yield f"**{report.state}** · {timeline.span(report, when)} · {code(report.run)} · {code(from_here(report.file))}"
+    row = f" · row {code(report.row)}" if report.row is not None else ""
+    yield f"**{report.state}** · {timeline.span(report, when)} · {code(report.run)} · {code(from_here(report.file))}{row}"
     yield "\n".join(f"- {plain(each)}" for each in timeline.lines(report, when))
     if (question := report.asks) is not None:
         yield f"## Question\n\n{_at(question.path, report.place)}"

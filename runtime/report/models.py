@@ -132,6 +132,8 @@ class RunReport(Printed):
     trial: dict[str, Json] | None
     """The inputs of a run of single nodes, or of a copy. Such a run is never resumed."""
     key: str | None
+    row: str | None
+    """The row of a table that gave its inputs."""
     parent: str | None
     """The session that started it."""
     steps: list[StepReport]

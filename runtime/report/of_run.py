@@ -64,7 +64,7 @@ def run_report(
             "processes": [_process(each) for each in past.processes if not each.only_answered],
             "pauses": [_pause(*each) for each in past.pauses if at is None or is_in(each[0].data.get("path"), at)],
             **{name: getattr(header, name) for name in ("workflow", "file", "inputs", "secrets", "trial")},
-            **{name: getattr(header, name) for name in ("key", "parent")},
+            **{name: getattr(header, name) for name in ("key", "row", "parent")},
             "texts": {header.file: header.text.sha256, **{path: each.sha256 for path, each in header.callees.items()}},
             "steps": [
                 _step_report(each, content if not brief or each is top[0] else None, spent)

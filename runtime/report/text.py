@@ -74,7 +74,7 @@ def _head(report: RunReport, style: Style) -> list[str]:
     head = (
         f"{style.bold(one_line(report.workflow))}  {report.run}  {report.state}  {timeline.span(report, style.moment)}"
     )
-    names = ("file", "inputs", "trial", "key", "parent", "budget")
+    names = ("file", "row", "inputs", "trial", "key", "parent", "budget")
     happened = (f"  {each}" for each in timeline.lines(report, style.moment))
     return [head, *facts({name: getattr(report, name) for name in names}), *happened]
 

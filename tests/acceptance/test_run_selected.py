@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,11 @@ def test_each_row_is_a_run(project: Project) -> None:
     assert sorted(names[5:]) == sorted(names[:3])
     listed = [each["row"] for each in json.loads(project.here("runs", "--json").stdout)["runs"]]
     assert listed[:5] == rows
+    asked = project.here("query", "select distinct row from runs where row is not null order by row", "--json").stdout
+    assert {each["row"] for each in json.loads(asked)["rows"]} == {*DIVIDED} - {None}
     assert {run["row"]: run["status"] for run in found["runs"]} == DIVIDED
+    shown = project.here("show", found["runs"][0]["run"]).stdout
+    assert re.search(rf"^ *row +{found['runs'][0]['row']}$", shown, re.MULTILINE)
     assert found["selected"] == [f"flows/divide.yaml[{row}]" for row in DIVIDED]
 
 

@@ -66,6 +66,7 @@ def report(*steps: dict[str, Any], **fields: Json) -> RunReport:
         "secrets": [],
         "trial": None,
         "key": None,
+        "row": None,
         "parent": None,
         "steps": list(steps),
         "open": [],

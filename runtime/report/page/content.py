@@ -165,6 +165,7 @@ def _facts_of(report: RunReport, code: int | None) -> list[list[str]]:
     inputs = ", ".join(f"{name}={value_text(value)}" for name, value in report.inputs.items())
     rows = {
         "file": from_here(report.file),
+        "row": report.row or "",
         "inputs": inputs,
         "secrets": ", ".join(report.secrets),
         "trial of": value_text(report.trial) if report.trial else "",
