@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import av
 import playwright
 import pytest
 from playwright.async_api import Browser, async_playwright
@@ -18,6 +19,7 @@ from nodes.errors import AuthorError
 from nodes.values import Json
 from runtime import Runtime, Settings, events
 from runtime.browser.chromium import find
+from runtime.browser.page import screenshots
 from runtime.engine import trace_file
 from runtime.log import history
 from runtime.log.store import file_store
@@ -27,6 +29,8 @@ from tests import browsers, site
 from tests.unit.test_video import frames
 
 pytestmark = pytest.mark.anyio
+
+CANARY = "canary-5512"
 
 FLOW = """
 version: 1
@@ -43,8 +47,6 @@ nodes:
 PAGE = """<!doctype html><title>{colour}</title><body style="background: {colour}"><a href="/{next}">Next</a>
 <label>Note <input></label> <button>Save</button><script>{script}</script>"""
 
-CANARY = "canary-5512"
-
 SCRIPT = "console.error('the page complains'); fetch('/missing'); setTimeout(() => { throw new Error('not caught') })"
 
 
@@ -59,14 +61,21 @@ def served() -> Generator[site.Site]:
 
 
 async def ran(
-    folder: Path, served: site.Site, *, flow: str = FLOW, button: str = "Gone", secret: bool = False, **chosen: Any
+    folder: Path,
+    served: site.Site,
+    *,
+    flow: str = FLOW,
+    button: str = "Gone",
+    secret: bool = False,
+    value: str = CANARY,
+    **chosen: Any,
 ) -> events.RunEnded:
     """The end of the run, with these settings. With ``secret`` it fills one in."""
     file = folder / "flow.yaml"
-    head, value = ("secrets: [TOKEN]", "{{ secrets.TOKEN }}") if secret else ("", "hello")
-    file.write_text(flow.format(origin=served.origin, button=button, head=head, value=value))
+    head, text = ("secrets: [TOKEN]", "{{ secrets.TOKEN }}") if secret else ("", "hello")
+    file.write_text(flow.format(origin=served.origin, button=button, head=head, value=text))
     settings = Settings(home=folder / "home", browser_mode="shared", **chosen)
-    async with Runtime(settings=settings, secrets={"TOKEN": CANARY}) as runs:
+    async with Runtime(settings=settings, secrets={"TOKEN": value}) as runs:
         return await (await runs.start(file)).wait()
 
 
@@ -173,6 +182,65 @@ async def test_pages_that_show_a_secret_are_in_no_trace_and_no_video(tmp_path: P
     found = past_of(tmp_path, failed).evidence[-1]
     assert found["frames"][-1]["no_screenshot"] == "secret-on-page"
     assert found["screenshot"]["size"] > 0, "the failed step has its masked picture"
+
+
+MIRROR = """<!doctype html><title>Mirror</title><label>Key <input></label><p></p><canvas width=600 height=80></canvas><script>
+const field = document.querySelector('input'), drawn = document.querySelector('canvas').getContext('2d');
+field.oninput = () => {
+  document.querySelector('p').textContent = field.value;
+  drawn.font = '40px sans-serif';
+  drawn.fillText(field.value, 5, 60);
+};
+</script>"""
+
+MIRRORED = """
+version: 1
+name: Mirror
+secrets: [TOKEN]
+nodes:
+  - {{id: red, type: browser_action, action: goto, url: "{origin}/red"}}
+  - {{id: mirror, type: browser_action, action: goto, url: "{origin}/mirror"}}
+  - {{id: fill, type: browser_action, action: fill, target: {{label: Key}}, value: "{{{{ secrets.TOKEN }}}}"}}
+  - {{id: look, type: browser_query, query: count, target: {{label: Key}}}}
+  - {{id: blue, type: browser_action, action: goto, url: "{origin}/blue"}}
+"""
+
+
+def pixels(file: Path) -> list[bytes]:
+    """The brightness of every pixel of each frame of a video."""
+    with av.open(str(file)) as opened:
+        return [bytes(each.reformat(format="gray").planes[0]) for each in opened.decode(video=0)]
+
+
+def alike(one: list[bytes], other: list[bytes]) -> bool:
+    """True if the frames show the same, as near as the codec tells it."""
+    near = 24
+    return len(one) == len(other) and all(
+        max(abs(a - b) for a, b in zip(*each, strict=True)) <= near for each in zip(one, other, strict=True)
+    )
+
+
+async def test_a_video_is_the_same_whatever_the_secret_is(
+    tmp_path: Path, served: site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that shows it as text, in a field and in a canvas is in no frame; without the look for secrets the frames differ."""
+    served.page("/mirror", MIRROR)
+
+    async def filmed(folder: str, secret: str) -> list[bytes]:
+        (tmp_path / folder).mkdir()
+        ended = await ran(tmp_path / folder, served, flow=MIRRORED, value=secret, video=True)
+        assert ended.status == "passed"
+        return pixels(Path(str(ended.files[0]["path"])))
+
+    first, second = await filmed("one", CANARY), await filmed("other", "another value 77")
+    assert len(first) == 3, "red, blue, and blue as long as it stays"
+    assert alike(first, second)
+
+    async def none(*_args: object) -> None:
+        """See no secret."""
+
+    monkeypatch.setattr(screenshots.Pictures, "_demand_no_secret", none)
+    assert not alike(await filmed("open", CANARY), await filmed("also open", "another value 77"))
 
 
 SHOWING = {
