@@ -28,11 +28,12 @@ PROTECTIONS: Mapping[str, bool] = {
     "runtime.runs.run": False,
     "runtime.batch.reports.composing": False,
     "runtime.batch.reports.event_lines": False,
+    "runtime.browser.page_messages": False,
     "runtime.browser.page.screenshots": False,
     "runtime.browser.page.drawn_text": False,
     "runtime.display.stream": False,
     "runtime.engine.run_state": False,
-    "runtime.engine.trace_file": True,
+    "runtime.engine.trace_file": False,
     "runtime.cli.app": False,
 }
 """The modules whose masks hide the canary, the first for all of them; true if no other mask follows, so that a run ends with `secret-leaked`."""
