@@ -95,7 +95,8 @@ def untraced(request: pytest.FixtureRequest, page: Any) -> Generator[None]:
     try:
         yield
     finally:
-        page.context.tracing.start_chunk()
+        with contextlib.suppress(Error):  # the browser died, and the run says so
+            page.context.tracing.start_chunk()
 
 
 def work_apart(work: Coroutine[Any, Any, Answer]) -> Answer:
