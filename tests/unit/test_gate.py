@@ -134,6 +134,7 @@ def test_a_secret_across_pieces_is_found(offset: int, monkeypatch: pytest.Monkey
     assert GATE.data(gzip.compress(data)) == Found(("SHOP_PASSWORD",), ("gzip",))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("inner", ["a member of a zip", "gzip", "a PDF", "deflate"])
 @pytest.mark.parametrize("outer", ["a member of a zip", "gzip", "base64"])
 def test_a_large_archive_in_an_archive_is_unpacked(outer: str, inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
