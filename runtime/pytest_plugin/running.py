@@ -142,8 +142,8 @@ class Layers(sources.SecretSource):
     @override
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
         wanted = [*names]
-        others = self._below.find([name for name in wanted if name not in self._given], beside)
-        return {name: self._given.get(name) or others.get(name, "") for name in wanted}
+        given = {name: self._given[name] for name in wanted if self._given.get(name)}
+        return {**self._below.find([name for name in wanted if name not in given], beside), **given}
 
     @override
     def how_to_set(self, name: str, beside: Path | None = None) -> str:

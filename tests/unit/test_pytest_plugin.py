@@ -50,8 +50,8 @@ def test_a_run_that_does_not_pass_speaks_for_itself(status: str) -> None:
 
 def test_a_secret_of_the_test_comes_before_that_of_the_environment() -> None:
     """Others are still looked up there."""
-    source = running.Layers({"A": "given"}, sources.Given({"A": "of the environment", "B": "below"}))
-    assert source.find(["A", "B", "C"]) == {"A": "given", "B": "below", "C": ""}
+    source = running.Layers({"A": "given", "D": ""}, sources.Given({"A": "of the environment", "B": "below", "D": "d"}))
+    assert source.find(["A", "B", "C", "D"]) == {"A": "given", "B": "below", "C": "", "D": "d"}
 
 
 @pytest.mark.parametrize(
