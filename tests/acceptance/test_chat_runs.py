@@ -16,7 +16,7 @@ from runtime.testing.scripted_model import text
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 
-pytestmark = pytest.mark.drawn(share=0.3, of="chat runs")
+pytestmark = pytest.mark.drawn(share=0.22, of="chat runs")
 
 SORT = """\
 version: 1

@@ -122,7 +122,7 @@ def test_a_server_that_can_do_all_fits_its_profile(tmp_path: Path) -> None:
         assert [each.body["store"] for each in server.asked] == [False] * 3 + [True] * 4
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(share=0.15)
 @pytest.mark.parametrize(
     ("profile", "script", "missing", "fits"),
     [

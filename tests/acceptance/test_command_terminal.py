@@ -15,7 +15,7 @@ from tests.command import Project
 from tests.shop_process import ROOT, Shop
 from tests.terminal import Terminal, processes_of, still_running
 
-pytestmark = pytest.mark.drawn(share=0.25, of="command_terminal")
+pytestmark = pytest.mark.drawn(share=0.2, of="command_terminal")
 
 PAY_ORDERS = (
     (ROOT / "workflows" / "pay_orders.yaml")

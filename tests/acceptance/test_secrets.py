@@ -87,6 +87,7 @@ def writings(secret: str) -> list[bytes]:
     return [text.encode() for text in texts]
 
 
+@pytest.mark.drawn(0)
 def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) -> None:
     """Log, blobs, stdout, stderr, `show` and `runs` are clean after the secret appeared in titles, addresses, messages, cells, labels, fields, errors and encodings."""
     looks = ", ".join(f"{place}: '{{{{ {place} }}}}'" for place in ("url", "message", "table", "value", "encoded"))
@@ -167,6 +168,7 @@ def fails(text):
 """
 
 
+@pytest.mark.drawn(0)
 def test_no_value_or_error_from_a_page_shows_the_secret(project: Project, shop: Shop) -> None:
     """Functions, SQL, filters, files, tabs, used files, loops, handlers and dialogs that read it from a page expose it in no value, error or output."""
     project.write("pyproject.toml", '[tool.runops]\npython_modules = ["shop_rules"]\n')

@@ -13,7 +13,7 @@ from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 from tests.site import serve
 
-pytestmark = pytest.mark.drawn(share=0.35, of="conversations runs")
+pytestmark = pytest.mark.drawn(share=0.25, of="conversations runs")
 
 TWO = """\
 version: 1

@@ -16,7 +16,7 @@ from tests.builds_rig import Builds, plan, use
 from tests.chats import PRICES, text_of, typed, words_of
 from tests.rows import parts_of
 
-pytestmark = pytest.mark.drawn(share=0.5, of="conversations state")
+pytestmark = pytest.mark.drawn(share=0.35, of="conversations state")
 
 NODES = """\
 - {id: parts, type: transform, expr: "{{ ['9.30', '8.00'] }}"}

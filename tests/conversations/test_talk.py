@@ -13,7 +13,7 @@ from tests import shop_flows
 from tests.chats import Chats, typed, words_of
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.drawn(share=0.3, of="conversations talk")
+pytestmark = pytest.mark.drawn(share=0.22, of="conversations talk")
 
 ASKS = """\
 version: 1

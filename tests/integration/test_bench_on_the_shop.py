@@ -16,7 +16,7 @@ from director.tools.build_context import BuildContext
 from nodes.values import Json
 from tests import build_contexts, shop_flows, shop_process, site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.34, of="bench on the shop")]
+pytestmark = [pytest.mark.anyio, pytest.mark.drawn(share=0.25, of="bench on the shop")]
 
 TEXT = shop_flows.sign_in("Pay") + shop_flows.PAY_EACH + shop_flows.VERIFY
 

@@ -26,7 +26,7 @@ from runtime.browser.session import Session
 from runtime.system import files, processes
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.15, of="browser_life")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.12, of="browser_life")]
 
 ROOT = Path(__file__).parents[2]
 

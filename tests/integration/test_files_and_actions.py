@@ -20,7 +20,7 @@ from runtime.browser.session import Session
 from runtime.secrets import masking
 from tests import breadth, browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.12, of="files_and_actions")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.09, of="files_and_actions")]
 
 ACTIONS = """<!doctype html><title>Actions</title>
 <input aria-label=Search><ul id=log></ul>

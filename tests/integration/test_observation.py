@@ -22,7 +22,7 @@ from tests.django_process import DjangoAdmin
 from tests.observed import judge, table, tasks
 from tests.shop_process import Shop
 
-pytestmark = pytest.mark.drawn(share=0.4, of="observation")
+pytestmark = pytest.mark.drawn(share=0.3, of="observation")
 
 BUDGETS = (1000, 3000, 5000)
 

@@ -17,7 +17,7 @@ from runtime.browser.port import Dismissal
 from runtime.browser.session import Session
 from tests import browsers, site
 
-pytestmark = pytest.mark.drawn(share=0.12, of="overlays")
+pytestmark = pytest.mark.drawn(share=0.09, of="overlays")
 
 MODES: tuple[Mode, ...] = ("own", "shared")
 

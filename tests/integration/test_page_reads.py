@@ -15,7 +15,7 @@ from runtime.browser.session import Session
 from tests import browsers, site
 from tests.integration.test_page_actions import Field
 
-pytestmark = pytest.mark.drawn(share=0.34, of="page reads")
+pytestmark = pytest.mark.drawn(share=0.25, of="page reads")
 
 TABLES = """<!doctype html><title>Tables</title>
 <table id=plain><thead><tr><th>No</th><th>Total</th><th></th></tr></thead>

@@ -22,7 +22,7 @@ from runtime.observation.observation import Observation
 from tests import breadth, build_contexts, site
 from tests.observed import libraries
 
-pytestmark = pytest.mark.drawn(share=0.2, of="propose_target")
+pytestmark = pytest.mark.drawn(share=0.14, of="propose_target")
 
 ORDERS = """<!doctype html><title>Orders</title><h1>Orders</h1>
 <form action=/sent method=post><button>Send</button></form><button>Pay all</button>

@@ -27,7 +27,7 @@ from runtime.models.turns import turn
 from runtime.workspace import run_index
 from tests import build_contexts, site, talks
 
-pytestmark = pytest.mark.drawn(share=0.35, of="scouting")
+pytestmark = pytest.mark.drawn(share=0.25, of="scouting")
 
 SECRET = "correct-horse-battery"
 

@@ -20,7 +20,7 @@ from runtime.browser.session import Session
 from runtime.testing import responses, scripted_model
 from tests import agents, breadth, browsers, build_contexts, models, sent, site
 
-pytestmark = pytest.mark.drawn(share=0.5, of="sending")
+pytestmark = pytest.mark.drawn(share=0.35, of="sending")
 
 
 @pytest.fixture(scope="module")

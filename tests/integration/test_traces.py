@@ -220,6 +220,7 @@ def alike(one: list[bytes], other: list[bytes]) -> bool:
     )
 
 
+@pytest.mark.drawn(0)
 async def test_a_video_is_the_same_whatever_the_secret_is(
     tmp_path: Path, served: site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

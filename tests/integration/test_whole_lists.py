@@ -12,7 +12,7 @@ import pytest
 from runtime import Runtime, Settings
 from tests import site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.2, of="whole lists")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.anyio, pytest.mark.drawn(share=0.15, of="whole lists")]
 
 VIRTUAL = """<!doctype html><title>Virtual</title>
 <div id=box style="height:300px;overflow-y:auto"><div id=all style="position:relative"></div></div>
