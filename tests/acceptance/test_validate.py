@@ -35,9 +35,22 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_valid_files_are_listed_on_stdout(project: Project) -> None:
-    """Valid files print one line each and nothing else, with exit code 0."""
-    done = project.here("validate", str(EXAMPLE), str(EXAMPLE))
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"ok  {EXAMPLE}\n" * 2, "")
+    """Valid files print one line each and nothing else, with exit code 0; a file that is named twice prints one."""
+    other = project.write("other.yaml", EXAMPLE.read_text())
+    done = project.here("validate", str(EXAMPLE), "other.yaml", str(EXAMPLE))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"ok  {EXAMPLE}\nok  {other.name}\n", "")
+
+
+def test_a_folder_is_checked_as_run_takes_it(project: Project) -> None:
+    """Its workflows count, also the wrong ones; other YAML files do not, nor does a folder without any."""
+    for name, text in (("good", EXAMPLE.read_text()), ("wrong", TEN), ("other", "a: 1\n")):
+        (project.folder / "flows" / "deep").mkdir(parents=True, exist_ok=True)
+        project.write(f"flows/deep/{name}.yaml", text)
+    done = project.here("validate", "flows")
+    assert (done.returncode, done.stdout) == (2, "ok  flows/deep/good.yaml\n")
+    assert done.stderr.splitlines()[-1] == "9 mistakes in 1 of 2 files"
+    (project.folder / "empty").mkdir()
+    assert "error[nothing-to-run]: there is no workflow to run in empty" in project.here("validate", "empty").stderr
 
 
 def test_every_mistake_of_a_file_has_its_line_and_column(project: Project) -> None:

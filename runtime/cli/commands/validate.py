@@ -14,29 +14,33 @@ from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, joined, one_line
-from runtime.language import hints, reader, workflow
+from runtime.language import hints, workflow
 from runtime.language.checks import sql
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models import selection
+from runtime.runs import collect
 from runtime.services import functions
 from runtime.settings import settings
 
 
 def validate(
-    files: Annotated[list[Path], flags.argument("FILES...", "Workflow files.")], as_json: flags.JsonFlag = False
+    files: Annotated[list[Path], flags.argument("FILES...", "Workflow files, and folders of them.")],
+    as_json: flags.JsonFlag = False,
 ) -> None:
     """Check workflow files, without a browser or the network.
 
     On stdout, prints a line for each valid file, and its nodes that ask a model with their budgets. On stderr, prints every mistake with its
-    place, and hints for better files. Exit code 2 if there is a mistake.
+    place, and hints for better files. Of a folder those files are checked that ``runops run`` takes. Exit code 2 if there is a mistake.
     """
     checked: list[dict[str, Json]] = []
     allowed = settings.load().python_modules
-    for file in files:
+    for given in collect.collect(files):
+        file, loaded = given.file, given.loaded
         entry: dict[str, Json] = {"file": str(file), "valid": True, "problems": [], "hints": [], "models": []}
         checked.append(entry)
         try:
-            loaded = reader.load(file)
+            if loaded is None:
+                raise given.error or AssertionError(file)
             functions.check(loaded, allowed)
             if problems := sql.check(loaded):
                 raise WorkflowInvalid(problems, str(file))
