@@ -66,9 +66,9 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
             fix = "have the action done by a run: `runops run FILE`"
         raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
     state = "answered already" if past.status == "paused" else past.status
-    raise UsageError(
-        "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"continue with `runops resume {run}`"
-    )
+    others = "`runops runs --state paused` lists the runs that wait"
+    fix = others if past.status == "passed" else f"continue with `runops resume {run}`; {others}"
+    raise UsageError("nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=fix)
 
 
 YES_NO = {"yes": True, "no": False}
