@@ -32,10 +32,9 @@ MESSAGE = 300  # maximum number of columns kept of each
 OBSERVATION = 12_000  # maximum number of characters kept of the page's text
 
 
-class Page(pages.Page, Protocol):
+class Page(pages.Page, tracing.Page, Protocol):
     """A tab that also returns its page signals, and pictures without canvases."""
 
-    async def frame(self, hide: Callable[[str], bool] | None, *, small: bool = False) -> bytes: ...
     async def signs(self) -> dict[str, Json]: ...
 
     async def screenshot(

@@ -56,7 +56,7 @@ class Verification:
         if options.write:
             _refuse_unwritable(options.file)
         self._reset = resets.of(here, options.file.absolute().parent)
-        self._mask = masking.Masker({**sources.SEEN, **self._prepared.secrets}).text
+        self._mask = masking.Masker(sources.SEEN).text
         self._runs: list[tuple[foreground_run.Run, events.RunEnded | None]] = []
         self._ran: list[proofs.Ran] = []
         self._signal: int | None = None

@@ -40,7 +40,8 @@ def validate(
         checked.append(entry)
         try:
             if loaded is None:
-                raise given.error or AssertionError(file)
+                assert given.error is not None
+                raise given.error
             functions.check(loaded, allowed)
             if problems := sql.check(loaded):
                 raise WorkflowInvalid(problems, str(file))
