@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import junitparser
 import pytest
 import yaml
 
@@ -124,20 +125,28 @@ def test_exported_workflows_pass_where_runops_is_not_installed(
     assert f"{len(test_exported.EXAMPLES)} passed" in done.stdout
 
 
-def github_steps(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each command of a job's steps, with the variables of its step."""
-    jobs: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))["jobs"]
+def github_steps(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each command of the jobs' steps, with the variables of its step; those of a matrix once for each of its values."""
+    jobs: dict[str, Any] = yaml.safe_load(text)["jobs"]
     for job in jobs.values():
-        for step in job["steps"]:
-            if "run" in step:
-                yield step["run"], {**job.get("env", {}), **step.get("env", {})}
+        ((name, values),) = job.get("strategy", {}).get("matrix", {"": [None]}).items()
+        for value in values:
+            for step in job["steps"]:
+                if "run" in step:
+                    variables = {**job.get("env", {}), **step.get("env", {})}
+                    matrix = f"${{{{ matrix.{name} }}}}"
+                    yield step["run"], {each: of.replace(matrix, str(value)) for each, of in variables.items()}
 
 
-def gitlab_steps(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    jobs: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+def gitlab_steps(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    jobs: dict[str, Any] = yaml.safe_load(text)
     for job in jobs.values():
         if isinstance(job, dict) and "script" in job:
             yield "\n".join([*job.get("before_script", ()), *job["script"]]), job.get("variables", {})
+
+
+JOBS = {"runops.yml": github_steps, "shards.yml": github_steps, ".gitlab-ci.yml": gitlab_steps}
+"""The files for CI on the page, by name, and how their commands are read."""
 
 
 @pytest.mark.parametrize(
@@ -155,10 +164,28 @@ def test_the_steps_of_a_job_work_as_they_are(
     assert made.returncode == 0, made.stderr
     shutil.copytree(machine.vendor, tmp_path / "vendor")
     empty = machine.python(flag.strip("-"))
-    commands = list(steps(tmp_path / file))
+    commands = list(steps((tmp_path / file).read_text(encoding="utf-8")))
     assert commands
     for command, variables in commands:
         done = machine.shell(command, empty, tmp_path, CI="true", **variables)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert (tmp_path / "report.xml").stat().st_size > 0
     assert (tmp_path / "report.html").stat().st_size > 0
+
+
+def test_the_jobs_of_the_page_work_as_they_are(machine: Machine, programs: Path, tmp_path: Path) -> None:
+    """The commands of each job that docs/ci.md shows pass in a project, one machine after the other, and leave the reports that the job keeps."""
+    jobs = {block.file: block.text for block in pages.blocks(PAGE) if block.file and Path(block.file).name in JOBS}
+    assert {Path(file).name for file in jobs} == {*JOBS}
+    for file, text in jobs.items():
+        folder = tmp_path / Path(file).name
+        folder.mkdir()
+        assert (
+            machine.shell("runops init && runops new other --url data:text/html,here", programs, folder).returncode == 0
+        )
+        shutil.copytree(machine.vendor, folder / "vendor")
+        for command, variables in JOBS[folder.name](text):
+            done = machine.shell(command, programs, folder, CI="true", **variables)
+            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        assert len(junitparser.JUnitXml.fromfile(str(folder / "report.xml"))) == 2
+        assert (folder / "report.html").stat().st_size > 0
