@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from nodes.ports import LeafContext
 
 
+SHOWN = 60  # characters of a ``data:`` address in a step's line
+
+
 class Goto(BrowserAction):
     """Loads an address. Value: the final address, after redirects."""
 
@@ -34,7 +37,9 @@ class Goto(BrowserAction):
     page; ``auto`` does so only for the first ``goto`` of a run, after a resume and after a failed step."""
 
     def summary(self) -> str:
-        return f"goto {self.url}"
+        # Such an address is a whole document.
+        long = self.url.startswith("data:") and len(self.url) > SHOWN
+        return f"goto {self.url[:SHOWN]}…" if long else f"goto {self.url}"
 
     async def run(self, ctx: LeafContext) -> Json:
         demand_whole(self.url)

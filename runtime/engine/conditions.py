@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +11,10 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.display.text import cut, one_line
 from runtime.engine import scopes
-from runtime.language.expressions.references import Compiled
+from runtime.engine.rendering import RecordedClock
+from runtime.language.expressions import references
+from runtime.language.expressions.operands import operands
+from runtime.language.expressions.references import CLOSING, OPENING, Compiled
 from runtime.secrets.masking import Masker
 
 LONGEST = 200
@@ -33,11 +37,33 @@ def explained(error: RunOpsError, node: Leaf, resolved: Leaf, frame: scopes.Scop
 
 
 def values(condition: Compiled, known: Mapping[str, Json], masker: Masker) -> Iterator[str]:
-    """Yield each reference that a condition reads, with its value in short. Declared secrets and hidden names are not shown."""
-    for name, value in condition.values_read(known):
+    """Yield what a condition compares, as ``rows | length``, then each reference that it reads, all with their values in short.
+
+    Declared secrets and hidden names are not shown.
+    """
+    for name, value in (*_computed(condition, known, masker), *condition.values_read(known)):
         # Masked before it is cut: half a secret would not be found.
-        shown = _json(masker.names.json(masker.json(value), name)) if value is not ... else "no value"
+        shown = _json(_masked(name, value, masker)) if value is not ... else "no value"
         yield cut(one_line(f"{name} = {shown}"), LONGEST)
+
+
+def _computed(condition: Compiled, known: Mapping[str, Json], masker: Masker) -> Iterator[tuple[str, Json]]:
+    """Yield the parts of the condition that are more than a name or a literal, and can be computed from values that are shown."""
+    parts = operands(condition.text[len(OPENING) : -len(CLOSING)]) if condition.exact else []
+    for part in dict.fromkeys(parts) if len(parts) > 1 else ():
+        compiled = references.compile(f"{OPENING} {part} {CLOSING}")
+        read = dict(compiled.values_read(known))
+        if compiled.plain or compiled.calls or not read:
+            continue
+        # What is computed from a secret is no text that can be found and masked.
+        if any(value is not ... and _masked(name, value, masker) != value for name, value in read.items()):
+            continue
+        with contextlib.suppress(RunOpsError):
+            yield part, compiled.render(known, RecordedClock([]))
+
+
+def _masked(name: str, value: Json, masker: Masker) -> Json:
+    return masker.names.json(masker.json(value), name)
 
 
 def _json(value: Json) -> str:

@@ -70,6 +70,16 @@ class Compiled:
         return names_read.facts_of(self.trees[0], truth=truth) if self.exact else names_read.NOTHING
 
     @property
+    def plain(self) -> bool:
+        """True if it is a name, or a name and keys that are spelt out."""
+        return self.exact and self._chains[0] is not None
+
+    @property
+    def calls(self) -> bool:
+        """True if it calls a function, so each evaluation may give another value."""
+        return any(isinstance(tree, nodes.Call) or tree.find(nodes.Call) is not None for tree in self.trees)
+
+    @property
     def one_time(self) -> bool:
         """True if it has a one-time code."""
         return "totp" in self.text and any(
