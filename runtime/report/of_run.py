@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 from nodes.errors import RunOpsError, UsageError, near
 from nodes.values import Json
@@ -77,7 +79,8 @@ def run_report(
             if placed
             else None,
             "tolerated": ending.get("tolerated") or 0,
-            **{name: getattr(past, name) or [] for name in ("files", "flags", "evidence")},
+            "flags": past.flags,
+            **{name: _kept(getattr(past, name), store.files(run).absolute()) for name in ("files", "evidence")},
             "output": _output(past, content) if at is None else None,
             "costs": past.ledger.totals(),
             "budget": past.budget,
@@ -85,6 +88,18 @@ def run_report(
             "next": _next(past, run, state),
         }
     )
+
+
+def _kept(told: Any, folder: Path) -> Any:
+    """Return what a log tells of files with the paths that they have here: the store may have been copied from another machine."""
+    if isinstance(told, list):
+        return [_kept(each, folder) for each in told]
+    if not isinstance(told, dict):
+        return told
+    found = {name: _kept(each, folder) for name, each in told.items()}
+    if "sha256" in found and (file := Path(found["path"])).parts[-3:-1] == folder.parts[-2:]:
+        found["path"] = str(folder / file.name)
+    return found
 
 
 def _output(past: history.History, content: _Content | None) -> Json:
