@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +18,7 @@ from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes, facts
 from runtime.display.display import Display, choose
 from runtime.display.stream import put_at_once
-from runtime.display.text import duration, harmless, one_line
+from runtime.display.text import duration, from_here, harmless, one_line
 from runtime.log.store import owners
 from runtime.log.store import store as log_store
 from runtime.recovery import workflow_source
@@ -99,18 +100,20 @@ class Run:
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
-            waits, defaults = patches.waits(self._store, ended.run), self._new_defaults(ended)
-            console.say(closing(ended, self._again, waits=waits, defaults=defaults))
+            waits, changed = patches.waits(self._store, ended.run), self._changed(ended)
+            console.say(closing(ended, self._again, waits=waits, changed=changed))
 
-    def _new_defaults(self, ended: events.RunEnded) -> Mapping[str, Json] | None:
-        """Return the changed defaults of a file with which a failed run may continue; None if there is no such file."""
+    def _changed(self, ended: events.RunEnded) -> ChangedFile | None:
+        """Return the changed file with which a failed run may continue; None if there is no such file."""
         if ended.status != "failed" or self._again is not None:
             return None
         try:
             past, _reading = run_index.load_history(self._store, ended.run)
-            return workflow_source.takeable(past, self._store)
+            defaults = workflow_source.takeable(past, self._store)
         except RunOpsError:
             return None
+        assert past.header is not None
+        return ChangedFile(past.header.file, defaults) if defaults is not None else None
 
 
 def carry_out(
@@ -145,6 +148,14 @@ def carry_out(
     raise typer.Exit(code)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A workflow that was changed after its run began; ``defaults`` are those of inputs for which the run has another value."""
+
+    file: str
+    defaults: Mapping[str, Json]
+
+
 def report_takeover(holder: owners.Holder | None) -> None:
     if holder is not None:
         console.say(holder.as_taken())
@@ -154,12 +165,10 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
     return [f"  cost  {costs.render(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
-def next_step(
-    ended: events.RunEnded, *, waits: bool = False, defaults: Mapping[str, Json] | None = None
-) -> dict[str, str]:
+def next_step(ended: events.RunEnded, *, waits: bool = False, changed: ChangedFile | None = None) -> dict[str, str]:
     """Return the commands to type after a run that did not pass, by label.
 
-    ``waits``: a fix is ready, not applied. ``defaults``: those that the file has changed, if the run may continue with the file as it is now.
+    ``waits``: a fix is ready, not applied. ``changed``: the file, if it has changed and the run may continue with it.
     """
     run, question = ended.run, ended.question or {}
     match ended.status:
@@ -171,9 +180,10 @@ def next_step(
             return {"again": costs.resume_command(run, ended.error)}
         case _:
             repair = f"runops repair --run {run}"
-            more = {"again": f"runops resume {run}{'' if defaults is None else ' --allow-changed'}"}
-            if defaults:
-                more["anew"] = f"runops run FILE   (only a new run takes what the file now says: {', '.join(defaults)})"
+            more = {"again": f"runops resume {run}{'' if changed is None else ' --allow-changed'}"}
+            if changed is not None and changed.defaults:
+                file, names = shlex.quote(one_line(from_here(changed.file))), ", ".join(changed.defaults)
+                more = {"anew": f"runops run {file}   (only a new run takes what the file now says: {names})", **more}
             if waits:
                 return {"repair": f"{repair} --apply   (a fix of it is ready, and not applied)", **more}
             return {"repair": repair, **more} if (ended.error or {}).get("code") in REPAIRABLE else more
@@ -184,7 +194,7 @@ def closing(
     again: str | None = None,
     *,
     waits: bool = False,
-    defaults: Mapping[str, Json] | None = None,
+    changed: ChangedFile | None = None,
 ) -> str:
     """Render a run's outcome and the next command: ``again`` for a run that cannot be resumed; the others as in ``next_step``."""
     if ended.status == "passed":
@@ -200,11 +210,11 @@ def closing(
         seen = answers.question_fields(str(reason), seen)
     more = {
         "code": str(error.get("code") or reason),
-        "at": one_line(ended.place or ""),
+        "at": one_line(from_here(ended.place or "")),
         "fix": one_line(str(error.get("fix") or "")),
         "cost": costs.render(ended.costs) if ended.costs is not None else "",
         "look": f"runops show {ended.run} --at {shlex.quote(ended.path)}" if ended.path else "",
-        **({"again": again} if again is not None else next_step(ended, waits=waits, defaults=defaults)),
+        **({"again": again} if again is not None else next_step(ended, waits=waits, changed=changed)),
     }
     named = {name: text for name, text in more.items() if text}
     head = f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, described, duration, fit, harmless, joined, one_line, when
+from runtime.display.text import count, cut, described, duration, fit, from_here, harmless, joined, one_line, when
 from runtime.report import said, timeline
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, FrameReport
@@ -126,17 +126,19 @@ def _page(report: RunReport, step: StepReport) -> list[str]:
         return []
     where = one_line(" ".join(filter(None, [f'"{found.title}"' if found.title else "", found.url])))
     dialog = f"  with the dialog {one_line(found.dialog)!r}" if found.dialog else ""
-    kept = [each.path for each in (found.observation, found.screenshot) if each is not None]
+    kept = [from_here(each.path) for each in (found.observation, found.screenshot) if each is not None]
     before = [f"before  {one_line(each.path)}  {_shown(each)}" for each in found.frames or ()]
     said = [f"said  {one_line(joined(each.text, each.url or ''))}" for each in found.messages or ()]
-    trace = [f"trace  {viewer(found.trace.path)}"] if found.trace is not None else []
+    trace = [f"trace  {viewer(from_here(found.trace.path))}"] if found.trace is not None else []
     return [f"page  {where}{dialog}", *(f"look  {one_line(each)}" for each in kept), *before, *said, *trace]
 
 
 def _shown(frame: FrameReport) -> str:
     if frame.screenshot is None:
         return f"no picture: {one_line(frame.no_screenshot or '')}"
-    return one_line(frame.screenshot.path) + (f"  (after {one_line(frame.along)} as well)" if frame.along else "")
+    return one_line(from_here(frame.screenshot.path)) + (
+        f"  (after {one_line(frame.along)} as well)" if frame.along else ""
+    )
 
 
 def _kept(file: FileReport) -> str:

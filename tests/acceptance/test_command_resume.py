@@ -88,7 +88,7 @@ def test_inputs_keep_their_values_in_a_changed_file(project: Project) -> None:
     project.write("flow.yaml", changed)
     kept = project.here("resume", "last")
     assert "--allow-changed\n" in kept.stderr
-    assert "runops run FILE   (only a new run takes what the file now says: least)" in kept.stderr
+    assert "runops run flow.yaml   (only a new run takes what the file now says: least)" in kept.stderr
     said = "inputs keep their values: least=10 (the file now says 5)"
     assert said not in kept.stderr
     taken = project.here("resume", "last", "--allow-changed")
