@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from nodes import registry
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.language import reader, workflow, yaml_text
@@ -27,7 +28,7 @@ class Found:
 def collect(paths: Sequence[Path]) -> list[Found]:
     """Return the workflows of ``paths`` in order, each file once; those of a folder are sorted by name.
 
-    A folder is searched recursively for ``.yaml`` and ``.yml`` files that are workflows: they have ``version`` and ``nodes``. Files with
+    A folder is searched recursively for ``.yaml`` and ``.yml`` files that are workflows: they have ``version`` and ``nodes``, or one of them and steps. Files with
     ``run: manual`` are left out, and so are files that another workflow found there uses. A named file is always kept, whatever it holds.
     Raises UsageError ``nothing-to-run`` if only folders were named and none holds a workflow; SetupError for a broken node type.
     """
@@ -73,15 +74,26 @@ def _of_folder(file: Path | OSError) -> Found | None:
 
 
 def is_workflow(content: bytes) -> bool:
-    """True if a YAML text is meant as a workflow: a map with ``version`` and ``nodes``, or unreadable YAML with lines that begin so."""
-    if not all(word in content for word in (b"version", b"nodes")):
+    """True if a YAML text is meant as a workflow: a map with ``version`` and ``nodes``, or unreadable YAML with lines that begin so.
+
+    A map that has one of them, and a list of steps, is one in which the other is missing or misspelt.
+    """
+    words = [word in content for word in (b"version", b"nodes")]
+    if not all(words) and not (any(words) and b"type" in content):
         return False
     document = yaml_text.read("", content)
     if document.readable:
         data: Json = document.data
-        return isinstance(data, dict) and {"version", "nodes"} <= set(data)
+        found = {"version", "nodes"} & set(data) if isinstance(data, dict) else set[str]()
+        return len(found) == 2 or (bool(found) and isinstance(data, dict) and any(map(_are_steps, data.values())))
     lines = content.splitlines()
     return all(any(line.startswith(word) for line in lines) for word in (b"version:", b"nodes:"))
+
+
+def _are_steps(value: Json) -> bool:
+    items: list[Json] = value if isinstance(value, list) else []
+    types = [each.get("type") for each in items if isinstance(each, dict)]
+    return any(isinstance(each, str) and each in registry.node_types() for each in types)
 
 
 def _files(folder: Path) -> Iterable[Path | OSError]:

@@ -78,6 +78,14 @@ def test_a_workflow_with_mistakes_is_found_with_them(tmp_path: Path) -> None:
     assert names(tmp_path, under=tmp_path) == ["torn.yaml!", "wrong.yaml!"]
 
 
+def test_a_workflow_without_a_head_is_found_with_its_mistake(tmp_path: Path) -> None:
+    """A file with steps that lacks `version` or `nodes`, or misspells one, is an error: a check must not vanish from a job."""
+    steps = "[{id: a, type: transform, expr: 1}]"
+    put(tmp_path, none=f"nodes: {steps}\n", typo=f"verison: 1\nnodes: {steps}\n", short=f"version: 1\nnode: {steps}\n")
+    put(tmp_path, other="version: 3\nservices: [{type: http}]\n", kinds="version: 1\nrules: [{type: [a]}, 2]\n")
+    assert names(tmp_path, under=tmp_path) == ["none.yaml!", "short.yaml!", "typo.yaml!"]
+
+
 def test_parts_of_other_workflows_are_not_run_by_themselves(tmp_path: Path) -> None:
     """Files that others use, directly or not, and those with `run: manual` run only if named."""
     uses = "version: 1\nnodes: [{id: a, type: group, use: %s}]\n"
