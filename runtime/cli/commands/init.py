@@ -21,7 +21,7 @@ WORKFLOWS = Path("workflows")
 EXAMPLE = WORKFLOWS / "example.yaml"
 GITHUB = Path(".github/workflows/runops.yml")
 GITLAB = Path(".gitlab-ci.yml")
-IGNORED = (".runops/", ".env", "report.html", "report.json", "report.xml")
+IGNORED = (".runops/", ".env", "venv/", "report*.html", "report*.json", "report*.xml")
 RUN = "runops run workflows/ "  # how the command of a job begins
 
 
@@ -46,6 +46,9 @@ def init(
     ]
     to_add: str | None = None
     root = _root(folder)
+    if (github or gitlab) and root != folder:
+        # The jobs run there, so that is where secrets and reports are.
+        done.append(scaffold.add_lines(root / ".gitignore", IGNORED))
     target = f"{(folder.resolve() / WORKFLOWS).relative_to(root.resolve()).as_posix()}/"
     if github:
         other = f"does not run {target}: add `runops run {shlex.quote(target)}` to its job"
