@@ -48,11 +48,16 @@ class Within(EventBase):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunStarted(EventBase):
-    """The run is claimed and its log open. ``resumed`` is True for a resume, False for a first start."""
+    """The run is claimed and its log open. ``resumed`` is True for a resume, False for a first start; ``row`` labels its row of inputs."""
 
     run: str
     workflow: str
     resumed: bool
+    row: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.workflow if self.row is None else f"{self.workflow} [{self.row}]"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nodes import errors
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.language import workflow
+from runtime.language import inputs, workflow
 from runtime.runs import collect, results
 
 LABEL = "case"
@@ -18,6 +18,8 @@ LABEL = "case"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
+    number: int
+    """From 1."""
     label: str
     values: Mapping[str, Json]
 
@@ -57,7 +59,7 @@ def rows(file: Path, content: Json) -> Rows:
             raise _invalid(file, f"two rows are called {label!r}; the second is row {number}", fix)
         if not label.isprintable():
             raise _invalid(file, f"row {number}: a `{LABEL}` is one line of text", "write it on one line")
-        found[label] = Row(label, values)
+        found[label] = Row(number, label, values)
     return Rows(file, [*found.values()])
 
 
@@ -68,7 +70,8 @@ def _invalid(file: Path, message: str, fix: str) -> UsageError:
 def of(found: Sequence[collect.Found], table: Rows | None = None) -> list[results.Outcome]:
     """Return an outcome for each case, in order of the files, and of the rows within a file.
 
-    A file that declares none of the columns is one case, and so is one that cannot be read: its outcome is the error.
+    A file that declares none of the columns is one case, and so is one that cannot be read: its outcome is the error, as it is for a row
+    with a value that does not fit.
     """
     outcomes: list[results.Outcome] = []
     for each in found:
@@ -80,6 +83,17 @@ def of(found: Sequence[collect.Found], table: Rows | None = None) -> list[result
             outcomes.append(results.Outcome(results.Case(each.file, each.loaded)))
             continue
         for row in table.rows:
-            inputs = {name: value for name, value in row.values.items() if name in declared}
-            outcomes.append(results.Outcome(results.Case(each.file, each.loaded, row.label, inputs)))
+            values = {name: value for name, value in row.values.items() if name in declared}
+            case = results.Case(each.file, each.loaded, row.label, values)
+            outcomes.append(results.Outcome(case, refused=_unfit(table.file, row, declared, values)))
     return outcomes
+
+
+def _unfit(file: Path, row: Row, declared: Mapping[str, inputs.Input], values: Mapping[str, Json]) -> UsageError | None:
+    try:
+        for name, value in values.items():
+            inputs.read(name, declared[name], value)
+    except UsageError as error:
+        fix = "correct it there, or leave the value out (in a list of maps, JSON or YAML)"
+        return UsageError(error.code, f"{file}: row {row.number}: {error.message}", fix=fix)
+    return None

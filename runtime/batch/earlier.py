@@ -22,7 +22,7 @@ NEWEST = 5000
 def of(store: log_store.StoreReader, cases: Sequence[results.Case]) -> dict[str, run_index.RunSummary]:
     """Return the newest whole run of each case, by the case's id; without those that have none.
 
-    A run belongs to a case if it has its file, and the inputs of its row.
+    A run belongs to a case if it has its file, and the inputs of its row; to one without a row, if it had none either.
     """
     open_cases: dict[str, list[results.Case]] = {}
     for each in cases:
@@ -51,6 +51,8 @@ def _newest(store: log_store.StoreReader) -> Iterator[log_store.Summary]:
 
 def _is_of(head: entries.RunHeader, case: results.Case) -> bool:
     assert case.loaded is not None
+    if case.row is None:
+        return head.row is None
     row = inputs.as_declared(case.loaded.workflow.inputs, case.inputs)
     return all(name in head.inputs and head.inputs[name] == value for name, value in row.items())
 

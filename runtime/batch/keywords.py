@@ -25,7 +25,7 @@ class BadExpression(UsageError):
     """An expression that cannot be read. ``at`` is the offset of the mistake."""
 
     def __init__(self, text: str, at: int, message: str) -> None:
-        fix = "write words with `and`, `or`, `not` and parentheses; put a word with other signs in quotes"
+        fix = "write words with `and`, `or`, `not` and parentheses; put a word with blanks or other signs in quotes"
         super().__init__("usage", message, fix=fix, evidence={"expression": text, "column": at + 1})
         self.text, self.at = text, at
 

@@ -64,7 +64,7 @@ class Batch:
             inputs.refuse_unknown(files)
         for outcome in self.outcomes:
             loaded = outcome.case.loaded
-            if loaded is None:
+            if loaded is None or outcome.refused is not None:
                 continue
             try:
                 functions.check(loaded, self.here.settings.python_modules)

@@ -13,7 +13,7 @@ HEAD = ["case", "last", "took", "tags"]
 
 
 def show(plan: planning.Plan, *, as_json: bool) -> int:
-    """Print the list; return the exit code, which is that of the first file that cannot be read."""
+    """Print the list; return the exit code, which is the worst of the cases that cannot run."""
     broken = [each for each in plan.outcomes if each.refused is not None]
     for each in broken:
         assert each.refused is not None
@@ -35,7 +35,7 @@ def show(plan: planning.Plan, *, as_json: bool) -> int:
 
 def _row(plan: planning.Plan, outcome: results.Outcome) -> list[str]:
     last, case = plan.earlier.get(outcome.case.id), outcome.case
-    state = "cannot be read" if outcome.refused is not None else last.state if last is not None else ""
+    state = "cannot run" if outcome.refused is not None else last.state if last is not None else ""
     took = plan.seconds.get(case.id, last.seconds if last is not None else None)
     return [
         escapes.line(case.id),

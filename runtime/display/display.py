@@ -74,7 +74,7 @@ class Plain(Display):
         self.progress(event)
         match event:
             case events.RunStarted():
-                self._line("resume" if event.resumed else "run", event.run, event.workflow)
+                self._line("resume" if event.resumed else "run", event.run, event.name)
             case events.StepStarted():
                 self._spoke_at = self.progress.clock()
                 if event.attempt > 1:

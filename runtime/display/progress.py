@@ -72,7 +72,7 @@ class Progress:
                     loop.forget()
                     loop.turn = event
             case events.RunStarted():
-                self.run, self.workflow = event.run, event.workflow
+                self.run, self.workflow = event.run, event.name
             case events.RunEnded():
                 self.ended = event
             case events.Said():

@@ -14,7 +14,10 @@ from nodes.errors import UsageError
 from nodes.part import Part
 from nodes.template import kind_of
 from nodes.values import Json, NotJson, normalise
+from runtime.display.text import cut
 from runtime.language.yaml_text import plain
+
+LONGEST = 40  # columns of a value in an error
 
 Kind = Literal["string", "number", "integer", "boolean", "list", "map"]
 
@@ -87,19 +90,20 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
         message = f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}"
         raise UsageError("missing-input", message, fix=" ".join(f"-i {name}=…" for name in missing))
     return {
-        name: _read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
+        name: read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
     }
 
 
-def _read(name: str, field: Input, value: Json) -> Json:
+def read(name: str, field: Input, value: Json) -> Json:
+    """Return the value that an input has of a given one. Raises UsageError ``input-type``."""
     try:
         value = normalise(value)
     except NotJson as error:
         raise UsageError("input-type", f"the input `{name}` is no JSON value: {error}") from None
-    read = _from_text(value, field.type) if isinstance(value, str) else value
-    if read is not None and fits(read, field.type):
-        return read
-    what = "this text" if isinstance(value, str) else kind_of(value)
+    found = _from_text(value, field.type) if isinstance(value, str) else value
+    if found is not None and fits(found, field.type):
+        return found
+    what = json.dumps(cut(value, LONGEST), ensure_ascii=False) if isinstance(value, str) else kind_of(value)
     fix = f"for example `-i {name}={EXAMPLES.get(field.type, '…')}`"
     raise UsageError("input-type", f"the input `{name}` must be {WORDS[field.type]}, and {what} is not", fix=fix)
 
@@ -107,13 +111,13 @@ def _read(name: str, field: Input, value: Json) -> Json:
 def as_declared(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
     """Return the given values as ``check`` reads them; those that do not fit, or have no declaration, as they are."""
 
-    def read(name: str, value: Json) -> Json:
+    def converted(name: str, value: Json) -> Json:
         if name not in declared or not isinstance(value, str):
             return value
         found = _from_text(value, declared[name].type)
         return found if fits(found, declared[name].type) else value
 
-    return {name: read(name, value) for name, value in given.items()}
+    return {name: converted(name, value) for name, value in given.items()}
 
 
 def _from_text(text: str, kind: Kind) -> Json:

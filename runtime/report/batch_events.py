@@ -61,6 +61,8 @@ class RunStartedEvent(_OfRun):
     event: Literal["run-started"] = "run-started"
     workflow: str
     resumed: bool
+    row: str | None = None
+    """The label of its row of inputs."""
 
 
 class StepStartedEvent(_OfRun):

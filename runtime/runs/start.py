@@ -196,7 +196,9 @@ async def _open(
         # A run must be synced before anyone learns its id.
         await writer.barrier()
         await options.begun(opened.id)
-    state.emit(events.RunStarted(opened.id, text.loaded.workflow.name, resumed=resumed))
+    header = state.history.header
+    row = header.row if header is not None else None
+    state.emit(events.RunStarted(opened.id, text.loaded.workflow.name, resumed=resumed, row=row))
     return opened
 
 

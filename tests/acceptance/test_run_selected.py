@@ -88,11 +88,18 @@ def test_each_row_is_a_run(project: Project) -> None:
 
 
 def test_all_rows_are_checked_before_the_first_run(project: Project) -> None:
-    """A value that does not fit its input, a column that no file has, an input given twice: nothing runs."""
+    """A value that does not fit its input, a column that no file has, an input given twice: nothing runs.
+
+    The error of a value has the table, the row and the value. `--list` has it, too.
+    """
     project.write("bad.csv", "case,by\ngood,1\nbad,few\n")
     done = project.here("run", "flows", "--rows", "bad.csv", "--json")
     assert (done.returncode, cases(done)["flows/divide.yaml[bad]"]) == (2, "error")
-    assert "error[input-type]: flows/divide.yaml[bad]:" in done.stderr
+    said = 'bad.csv: row 2: the input `by` must be a whole number, and "few" is not'
+    assert f"error[input-type]: flows/divide.yaml[bad]: {said}" in done.stderr
+    only = project.here("run", "flows", "--rows", "bad.csv", "--list")
+    assert (only.returncode, said in only.stderr) == (2, True)
+    assert "flows/divide.yaml[bad]   cannot run" in only.stdout
     assert "1 of 4 cases cannot be run, so none was begun" in done.stderr
     project.write("bad.csv", "bye\n1\n")
     assert "did you mean `by`?" in project.here("run", "flows", "--rows", "bad.csv").stderr
@@ -185,4 +192,5 @@ def test_what_failed_last_is_run_again(project: Project) -> None:
     corrected = project.here("run", "flows", "--rows", "rows.csv", "--last-failed", "--json")
     assert cases(corrected) == {"flows/divide.yaml[nothing]": "passed"}
     assert "1 of 5 cases never ran in " in corrected.stderr
+    assert project.here("run", "flows", "--last-failed").stdout == "flows/divide.yaml: 1\n"  # without a row it never ran
     assert "contradict" in project.here("run", "flows", "--last-failed", "--shard", "1/2").stderr

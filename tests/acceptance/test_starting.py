@@ -102,7 +102,8 @@ def test_an_existing_gitlab_file_is_not_changed(tmp_path: Path) -> None:
 def test_files_for_ci_are_at_the_root_of_the_repository(name: str, tmp_path: Path) -> None:
     """From a folder of a repository the files for CI go to its root, where a server reads them, and run the workflows of that folder.
 
-    Secrets and reports are at the root then, so its `.gitignore` has them, too."""
+    Secrets and reports are at the root then, so its `.gitignore` has them, too.
+    """
     (tmp_path / ".git").mkdir()
     (tmp_path / name).mkdir()
     project = Project(tmp_path / name)
