@@ -10,8 +10,6 @@ from runtime.runs import results
 FAILURES = frozenset({"failed", "error", "interrupted", "out-of-budget", "replaced"})
 """States that count for ``max_failures``. A case that waits for a person stops no other."""
 
-FAILED = 1  # exit code of a run that the workflow or the site has failed: another run may pass
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -27,10 +25,13 @@ class Policy:
         """Add what a person must know of a case that has ended."""
         if self._may_pass(outcome) and forbidden(outcome) and self.retries:
             outcome.notes.append("not retried: its file says `rerun: never`")
+        if outcome.state == "flaky" and self.fail_on_flaky:
+            outcome.fails_flaky = True
+            outcome.notes.append("it counts as failed: `--fail-on-flaky`")
 
     def _may_pass(self, outcome: results.Outcome) -> bool:
         last = outcome.last
-        return last is not None and last.state == "failed" and last.exit == FAILED
+        return last is not None and last.state == "failed" and last.exit == results.FAILED
 
     def is_over(self, outcomes: Sequence[results.Outcome]) -> bool:
         """True if no further case is to be begun."""
@@ -43,9 +44,7 @@ class Policy:
 
     def codes(self, outcomes: Sequence[results.Outcome]) -> list[int]:
         """Return the exit codes of the cases that were begun, or could not be."""
-        own = [each.exit for each in outcomes if each.exit is not None]
-        flaky = self.fail_on_flaky and any(each.state == "flaky" for each in outcomes)
-        return [*own, FAILED] if flaky else own
+        return [each.exit for each in outcomes if each.exit is not None]
 
 
 def forbidden(outcome: results.Outcome) -> bool:

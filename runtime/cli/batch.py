@@ -236,7 +236,8 @@ class Batch:
         if self._unwritten is not None:
             console.say(console.failure(self._unwritten))
             self._end([*codes, self._unwritten.exit])
-        if len(self.outcomes) > 1 and not (self.quiet and not self.results.exit):
+        several = len(self.outcomes) > 1 or any(each.state == "flaky" for each in self.outcomes)
+        if several and not (self.quiet and not self.results.exit):
             console.say("\n".join(batch_summary.lines(self.outcomes, time.monotonic() - self._began)))
         return self._print()
 

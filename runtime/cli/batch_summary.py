@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from runtime.cli import foreground_run
 from runtime.display import costs, escapes
-from runtime.display.text import duration, one_line
+from runtime.display.text import count, duration, one_line
 from runtime.log import ledger
 from runtime.runs import results
 
@@ -42,7 +42,8 @@ def why(outcome: results.Outcome) -> str:
         step = first.ended.path if first.ended is not None else None
         shown = f"run {first.id} failed  {step or ''}  {problem.get('message', '')}"
     else:
-        shown = f"{outcome.step or ''}  {(outcome.problem or {}).get('message', '')}"
+        times = f"  ({count(len(outcome.runs), 'run')})" if len(outcome.runs) > 1 else ""
+        shown = f"{outcome.step or ''}  {(outcome.problem or {}).get('message', '')}{times}"
     return one_line("  ".join(filter(None, [shown.strip(), *outcome.notes])))
 
 
@@ -76,6 +77,9 @@ def lines(ended: Sequence[results.Outcome], elapsed: float) -> list[str]:
     for each in stopped[:NAMED]:
         case = f"   # {escapes.line(each.case.id)}" if len(stopped) > 1 else ""
         shown += [f"  look   runops show {each.run}{case}", *_following(each)]
+    for each in [one for one in ended if one.state == "flaky"][:NAMED]:
+        failed = next(run for run in reversed(each.runs) if run.state == "failed")
+        shown.append(f"  look   runops diff {failed.id} {each.run}   # {escapes.line(each.case.id)}")
     # Each that was interrupted is named: nothing else says how to continue it.
     for each in stopped[NAMED:]:
         shown += _following(each) if each.state == "interrupted" else []

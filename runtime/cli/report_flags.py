@@ -37,9 +37,13 @@ def files(*, junit: Path | None, html: Path | None, report: Path | None) -> list
     return [writing.ReportFile(flag, file, render) for flag, file, render in found if file is not None]
 
 
-def for_github(wanted: Literal["on", "off"] | None) -> list[Callable[[endings.BatchReport], None]]:
-    """Return what tells GitHub about the cases once all have ended."""
-    return [_annotate, _summarize] if wanted == "on" or (wanted is None and escapes.in_github()) else []
+def for_github(
+    wanted: Literal["on", "off"] | None, *, joined: bool = False
+) -> list[Callable[[endings.BatchReport], None]]:
+    """Return what tells GitHub about the cases once all have ended; of a joined report the shards have made the annotations."""
+    if wanted == "off" or (wanted is None and not escapes.in_github()):
+        return []
+    return [_summarize] if joined and wanted is None else [_annotate, _summarize]
 
 
 def _annotate(report: endings.BatchReport) -> None:

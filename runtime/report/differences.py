@@ -105,6 +105,8 @@ class _Comparison:
         yield from self._errors(path, error_in(self._before, one), error_in(self._after, other))
         if one.page and other.page and self._same_site(one.page) != other.page:
             yield _difference(path, "page", one.page, other.page)
+        if one.http != other.http:
+            yield _difference(path, "page", _answer(one.http), _answer(other.http), "answer")
         if one.status == other.status or None not in (one.value, other.value):
             yield from self._parts(path, "value", one.value, other.value)
 
@@ -135,6 +137,10 @@ class _Comparison:
         if isinstance(value, dict):
             return {name: self._same_site(item) for name, item in value.items()}
         return [self._same_site(item) for item in value] if isinstance(value, list) else value
+
+
+def _answer(status: int | None) -> str:
+    return "no error" if status is None else f"error {status} of the server"
 
 
 def _repeats(difference: DifferenceReport, below: list[DifferenceReport]) -> bool:

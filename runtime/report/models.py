@@ -68,6 +68,8 @@ class StepReport(Model):
     """The path of the step that contains it."""
     page: str | None = absent()
     """The address of the page after a side effect."""
+    http: int | None = absent()
+    """The status that the server answered with, where it is an error."""
     preview: str = Field(default="", exclude=True)
     """The beginning of its value, on one line."""
     folded: int = Field(default=0, exclude=True)

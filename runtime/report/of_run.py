@@ -252,6 +252,7 @@ def _above(path: str) -> Iterator[str]:
 def _step_report(step: _Step, content: _Content | None, spent: dict[str, dict[str, Json]]) -> StepReport:
     entry: log_entries.Result | log_entries.Scope | None = step.scope.committed if step.scope is not None else None
     last = step.attempts[-1] if step.attempts else None
+    page = last.result.page if last is not None and last.result is not None else None
     preview = ""
     if last is not None and last.settled and (entry := last.result) is not None:
         text = entry.blob.preview if entry.blob is not None else "" if entry.value is None else value_text(entry.value)
@@ -268,7 +269,8 @@ def _step_report(step: _Step, content: _Content | None, spent: dict[str, dict[st
         costs=Costs.maybe(spent.get(step.path)),
         attempts=[_attempt(each, content) for each in step.attempts],
         parent=step.parent,
-        page=last.result.page.url if last is not None and last.result is not None and last.result.page else None,
+        page=page.url if page is not None else None,
+        http=page.status if page is not None else None,
         preview=preview,
         folded=step.folded,
     )

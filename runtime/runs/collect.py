@@ -83,16 +83,17 @@ def is_workflow(content: bytes) -> bool:
         return False
     document = yaml_text.read("", content)
     if document.readable:
-        data: Json = document.data
-        found = {"version", "nodes"} & set(data) if isinstance(data, dict) else set[str]()
-        return len(found) == 2 or (bool(found) and isinstance(data, dict) and any(map(_are_steps, data.values())))
+        data: dict[str, Json] = document.data if isinstance(document.data, dict) else {}
+        found = {"version", "nodes"} & set(data)
+        return len(found) == 2 or (bool(found) and any(map(_are_steps, data.values())))
     lines = content.splitlines()
     return all(any(line.startswith(word) for line in lines) for word in (b"version:", b"nodes:"))
 
 
 def _are_steps(value: Json) -> bool:
     items: list[Json] = value if isinstance(value, list) else []
-    types = [each.get("type") for each in items if isinstance(each, dict)]
+    maps: list[dict[str, Json]] = [each for each in items if isinstance(each, dict)]
+    types = [each.get("type") for each in maps]
     return any(isinstance(each, str) and each in registry.node_types() for each in types)
 
 

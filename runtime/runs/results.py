@@ -16,6 +16,9 @@ from runtime.language import workflow
 WORST_FIRST = (70, 143, 130, 75, 3, 2, 1, 6, 5, 4, 0)
 """Exit codes: a bug, two interruptions, another owner, setup, usage, failure, drift, budget, pause, and then success."""
 
+FAILED = 1
+"""Exit code of a run that the workflow or the site has failed: another run may pass."""
+
 State = Literal[
     "skipped", "begun", "passed", "flaky", "failed", "paused", "interrupted", "out-of-budget", "replaced", "error"
 ]
@@ -87,6 +90,7 @@ class Outcome:
     """Sentences for a person: it was not retried, or the process of a run of it died."""
     differed: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
     """Of a flaky case: the differences between its last two runs, as in reports."""
+    fails_flaky: bool = False  # true if it counts as failed, should it be flaky
     over: bool = False  # true once no further run of it begins
 
     def begin(self) -> CaseRun:
@@ -131,6 +135,8 @@ class Outcome:
         """The exit code of this case alone; None if it was not begun."""
         if self.refused is not None:
             return self.refused.exit
+        if self.state == "flaky" and self.fails_flaky:
+            return FAILED
         return self.last.exit if self.last is not None else None
 
     @property

@@ -42,7 +42,9 @@ def test_rows_are_printed_as_a_table_json_or_csv(tmp_path: Path) -> None:
     assert (result["version"], result["columns"]) == (1, ["path", "status", "error"])
     assert result["rows"][1] == {"path": "broken", "status": "error", "error": "expression-failed"}
     assert json.loads(project.here("query", "SELECT 1 AS x FROM runs WHERE false", "--json").stdout)["rows"] == []
-    sheet = list(csv.reader(io.StringIO(project.here("query", STEPS, "--csv").stdout, newline="")))
+    printed = project.here("query", STEPS, "--csv").stdout
+    assert "\r" not in printed  # a shell would take it for text
+    sheet = list(csv.reader(io.StringIO(printed, newline="")))
     assert sheet == [["path", "status", "error"], ["first", "ok", ""], ["broken", "error", "expression-failed"]]
     views = project.here("query")
     assert {"runs", "steps", "calls", "costs", "plans"} <= set(views.stdout.split())

@@ -314,6 +314,17 @@ def test_github_gets_annotations_and_a_summary(project: Project) -> None:
     assert "::" not in project.here("run", "flows", "--json", "--annotations", "off").stderr
 
 
+def test_a_joined_report_is_summed_up_and_not_annotated_again(project: Project) -> None:
+    """The shards have annotated their cases: `report merge` adds the summary, and annotations only if asked."""
+    project.environment |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(project.folder / "summary.md")}
+    shard = project.here("run", "flows", "--quiet", "--report", "one.json", "--annotations", "off")
+    assert (shard.returncode, "::" in shard.stderr) == (1, False)
+    joined = project.here("report", "merge", "one.json")
+    assert (joined.returncode, "::error" in joined.stderr) == (1, False)
+    assert "## RunOps: 3 passed, 1 failed" in (project.folder / "summary.md").read_text()
+    assert "::error" in project.here("report", "merge", "one.json", "--annotations", "on").stderr
+
+
 def test_the_whole_report_and_the_events_agree(project: Project) -> None:
     """`--report` has all that `--json` prints, and the steps of each run; `--events` tells the same cases, and `--html` names each."""
     done = project.here(

@@ -77,6 +77,9 @@ def test_retries_are_new_runs_and_a_case_that_passes_then_is_flaky(project: Proj
         (project.folder / "soon").unlink()
         done, found = run(project, "soon.yaml", "--retries", "1", *more)
         assert (done.returncode, found["exit"], found["runs"][0]["status"]) == (code, code, "flaky")
+        assert ("it counts as failed: `--fail-on-flaky`" in done.stderr) == bool(more)
+        before, after = (each["run"] for each in found["runs"][0]["attempts"])
+        assert f"  look   runops diff {before} {after}   # soon.yaml\n" in done.stderr
 
 
 def test_quiet_says_in_one_line_that_a_retry_passed(project: Project) -> None:

@@ -192,5 +192,7 @@ def test_what_failed_last_is_run_again(project: Project) -> None:
     corrected = project.here("run", "flows", "--rows", "rows.csv", "--last-failed", "--json")
     assert cases(corrected) == {"flows/divide.yaml[nothing]": "passed"}
     assert "1 of 5 cases never ran in " in corrected.stderr
-    assert project.here("run", "flows", "--last-failed").stdout == "flows/divide.yaml: 1\n"  # without a row it never ran
+    assert (
+        project.here("run", "flows", "--last-failed").stdout == "flows/divide.yaml: 1\n"
+    )  # without a row it never ran
     assert "contradict" in project.here("run", "flows", "--last-failed", "--shard", "1/2").stderr

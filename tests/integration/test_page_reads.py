@@ -218,6 +218,7 @@ async def test_a_server_error_does_not_count_as_empty(
     with pytest.raises(SiteError) as missing:
         await tab.text(nowhere)
     assert missing.value.evidence["status"] == status
+    assert f"the page is an error of the server ({status})" in (missing.value.fix or "")
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,11 @@ def test_a_case_that_is_retried_is_no_failure_yet() -> None:
 
 
 def test_flaky_cases_pass_unless_they_may_not() -> None:
-    """A flaky case has exit code 0, and 1 with `--fail-on-flaky`, where it also counts as a failure."""
-    flaky = outcome("failed", "passed")
-    assert flaky.state == "flaky"
-    strict = Policy(fail_on_flaky=True, max_failures=1)
-    assert (Policy(max_failures=1).codes([flaky]), strict.codes([flaky])) == ([0], [0, 1])
-    assert (Policy(max_failures=1).is_over([flaky]), strict.is_over([flaky])) == (False, True)
+    """A flaky case has exit code 0, and 1 with `--fail-on-flaky`, where it also counts as a failure, and says why."""
+    lenient, strict = Policy(max_failures=1), Policy(fail_on_flaky=True, max_failures=1)
+    for policy, code, notes in ((lenient, 0, []), (strict, 1, ["it counts as failed: `--fail-on-flaky`"])):
+        flaky = outcome("failed", "passed")
+        policy.note(flaky)
+        assert (flaky.state, flaky.exit, policy.codes([flaky]), flaky.notes) == ("flaky", code, [code], notes)
+        assert policy.is_over([flaky]) == bool(code)
     assert strict.codes([outcome("passed"), outcome()]) == [0]

@@ -185,6 +185,16 @@ def test_a_page_is_said_where_the_ways_part() -> None:
     assert said(differences(one, other)) == [("s1", "page", None, "http://shop/orders", "http://shop/login")]
 
 
+def test_an_error_of_the_server_is_said_where_it_began() -> None:
+    """Of two runs at the same addresses, one saw an error of the server: that is what differed, once."""
+
+    def answered(*statuses: int | None) -> RunReport:
+        return report(*(step(f"s{number}", page="http://shop/", http=each) for number, each in enumerate(statuses)))
+
+    found = differences(answered(None, 500, 500), answered(None, None, None))
+    assert said(found) == [("s1", "page", "answer", "error 500 of the server", "no error")]
+
+
 def test_a_site_with_another_address_is_one_difference() -> None:
     """Addresses of the site in pages, values and errors are then no difference; where two sites become one they are."""
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import SetupError
+from runtime.batch import policy
 from runtime.batch.reports import github, summary
 from runtime.cli import report_flags
 from runtime.display import escapes, stream
@@ -76,7 +77,7 @@ def annotated(*outcomes: results.Outcome, workspace: Path | None = None) -> list
 
 
 def test_each_outcome_is_annotated_on_its_line() -> None:
-    """A failure and an interruption are errors, a pause and a flaky case are warnings, each at file, line and column of the step; what passed or was not begun is not annotated."""
+    """A failure and an interruption are errors, a pause and a flaky case (which may be) are warnings, each at file, line and column of the step; what passed or was not begun is not annotated."""
     error = {"code": "gone", "message": "no button", "fix": "look"}
     flaky = run(run(case("7"), "failed", error=error, path="pay"), "passed", 0, id="01SECOND")
     question = {"reason": "question", "message": "which?", "path": "pay", "fix": None, "evidence": None}
@@ -96,7 +97,11 @@ def test_each_outcome_is_annotated_on_its_line() -> None:
         Command("warning", {**at, "title": 'Pay "all" & <go>: paused'}, found[3].message),
     ]
     assert found[0].message == "pay: gone: no button\nfix: look\nlook: runops show 01RUN"
-    assert found[2].message == "passed in run 01SECOND, after 1 run failed\nrun 01RUN: pay: gone: no button"
+    look = "look: runops diff 01RUN 01SECOND"
+    assert found[2].message == f"passed in run 01SECOND, after 1 run failed\nrun 01RUN: pay: gone: no button\n{look}"
+    policy.Policy(fail_on_flaky=True).note(flaky)
+    (strict,) = annotated(flaky)
+    assert (strict.name, "it counts as failed: `--fail-on-flaky`" in strict.message) == ("error", True)
 
 
 def test_an_annotation_has_the_values_of_a_false_condition() -> None:
@@ -220,13 +225,14 @@ def test_a_summary_has_a_table_and_what_failed() -> None:
     assert lines[4:7] == [
         "| ✅ passed | `shop/pay.yaml` | 1.2 s |  |  |",
         "| ❌ failed | `shop/pay.yaml` | 1.2 s | `pay` | `no button` |",
-        "| ⚠️ flaky | `shop/pay.yaml[7]` | 2.5 s | `pay` | `passed after 1 other run` |",
+        "| ⚠️ flaky | `shop/pay.yaml[7]` | 2.5 s | `pay` | `passed after 1 run failed: no button` |",
     ]
     assert text.count("<details>") == text.count("</details>") == 2
     for said in ("At `pay` in `shop/pay.yaml:4:5`:", "http://shop.test", "Fix: `look`", "runops show 01RUN"):
         assert said in text
     assert '- `pay` `value` `1 → "| two |"`' in lines
     assert "Runs: `01RUN` failed, `01SECOND` passed" in lines
+    assert "runops show 01RUN\nrunops diff 01RUN 01SECOND\n" in text
 
 
 def test_a_summary_is_cut_at_githubs_limit() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from junitparser import xunit2
 
 from nodes.errors import SetupError, UsageError
+from runtime.batch import policy
 from runtime.batch.reports import composing, junit, writing
 from runtime.log.store import file_store
 from runtime.report.models import RunReport
@@ -132,8 +133,22 @@ def test_earlier_failed_runs_are_flaky_or_rerun() -> None:
     assert [each.type for each in two.result] == ["gone"]
 
 
+def test_a_flaky_case_that_counts_as_failed_is_a_failure() -> None:
+    """With `--fail-on-flaky` a test page is as red as the job: the case has a failure with what happened, and its flaky element."""
+    flaky = cases.case("1")
+    run(flaky, "failed", id="01A", error={"code": "timeout", "message": "late", "fix": "wait"}, path="pay")
+    run(flaky, "passed", 0, id="01B")
+    policy.Policy(fail_on_flaky=True).note(flaky)
+    (case,) = read_cases(flaky)
+    assert (case.is_failure, case.is_flaky) == (True, True)
+    (failure,) = case.result
+    assert (failure.type, failure.message) == ("flaky", "passed after 1 run failed: late")
+    assert "runops show 01A" in failure.text
+    assert case.system_out == "it counts as failed: `--fail-on-flaky`"
+
+
 def test_existing_files_of_evidence_are_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed case lists the pictures, text and trace of its page, if the files exist; in GitLab by their paths from the project."""
+    """A failed case lists the pictures, text and trace of its page once, if the files exist; in GitLab by their paths from the project."""
     for name in ("shot.png", "before.png", "trace.zip"):
         (tmp_path / name).touch()
     files = {
@@ -144,7 +159,10 @@ def test_existing_files_of_evidence_are_attached(tmp_path: Path, monkeypatch: py
         url="http://shop.test",
         screenshot=files["shot.png"],
         observation=files["gone.txt"],
-        frames=[FrameReport(path="open", at="2026-01-02T03:04:05Z", screenshot=files["before.png"])],
+        frames=[
+            FrameReport(path=path, at="2026-01-02T03:04:05Z", screenshot=files["before.png"])
+            for path in ("open", "look")
+        ],
         trace=files["trace.zip"],
     )
     whole = report([ended("failed", error={"code": "x", "message": "no"})])

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from nodes.values import Json
+from runtime.display.text import count
 from runtime.log import ledger
 from runtime.report.endings import CaseRecord, RunRecord
 from runtime.report.models import RunReport
@@ -48,6 +49,9 @@ def message(run: RunRecord) -> str:
 
 
 def _said(run: RunRecord) -> tuple[str, str]:
+    if isinstance(run, CaseRecord) and run.status == "flaky":
+        failed = [each for each in run.attempts if each.status == "failed"]
+        return "flaky", f"passed after {count(len(failed), 'run')} failed: {message(telling(run))}"
     if run.error is not None:
         return run.error.code, run.error.message
     if run.question is not None:
@@ -124,4 +128,5 @@ def files_of_evidence(report: RunReport | None) -> Iterator[FileReport]:
         last = report.evidence[-1]
         frames = [each.screenshot for each in last.frames or ()]
         found = [last.screenshot, *frames, last.observation, last.trace]
-    return (each for each in found if each is not None)
+    # Steps share a picture if the page did not change between them.
+    return iter({each.path: each for each in found if each is not None}.values())

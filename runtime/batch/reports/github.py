@@ -14,6 +14,7 @@ from runtime.batch.reports import cases
 from runtime.display import escapes
 from runtime.display.text import count, cut, harmless, one_line, value_text
 from runtime.report.endings import BatchReport, CaseRecord
+from runtime.runs import results
 
 MOST = 10  # annotations of one level that GitHub shows of a step
 LONGEST = 2_000  # characters of a message; GitHub keeps 4,096
@@ -54,7 +55,7 @@ def _annotations(report: BatchReport) -> Iterator[Annotation]:
     for case in report.runs:
         if case.status not in WORDS:
             continue
-        level: Level = "warning" if case.status in WARNINGS else "error"
+        level: Level = "error" if case.status not in WARNINGS or case.exit == results.FAILED else "warning"
         problems = cases.problems(cases.evidence(case).get("problems")) if case.status == "error" else []
         for each in problems:
             if each not in said:  # a mistake of a file that several others use
@@ -76,6 +77,7 @@ def _message(case: CaseRecord) -> Iterator[str]:
         yield f"passed in run {case.run}, after {count(len(failed), 'run')} failed"
         yield from (f"run {each.run}: {_of(each.path)}{cases.code(each)}: {cases.message(each)}" for each in failed)
         yield from case.notes
+        yield f"look: runops diff {failed[-1].run} {case.run}"
         return
     yield f"{_of(case.path)}{cases.code(case)}: {cases.message(case)}"
     if read := cases.evidence(case).get("values"):

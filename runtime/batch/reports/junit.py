@@ -63,11 +63,11 @@ def _totals(records: Sequence[CaseRecord]) -> dict[str, str]:
 
 
 def _kind(run: RunRecord) -> str | None:
-    if run.status in ("passed", "flaky"):
+    if run.status == "passed" or (run.status == "flaky" and not run.exit):
         return None
     if run.status == "skipped":
         return "skipped"
-    return "failure" if run.status == "failed" and run.exit in (1, 6) else "error"
+    return "failure" if run.status in ("failed", "flaky") and run.exit in (1, 6) else "error"
 
 
 def _case(record: CaseRecord, details: dict[str, RunReport], attached: Attached) -> ET.Element:
@@ -81,7 +81,7 @@ def _case(record: CaseRecord, details: dict[str, RunReport], attached: Attached)
         result = ET.Element(kind, message=cases.message(record))
         if kind != "skipped":
             result.set("type", cases.code(record))
-            result.text = "\n".join(_lines(record))
+            result.text = "\n".join(_lines(cases.telling(record)))
         parts.append(result)
     parts += [
         _earlier(f"{'flaky' if record.status == 'flaky' else 'rerun'}{kind.title()}", each, details, attached)

@@ -81,8 +81,6 @@ def _table(report: BatchReport) -> Iterator[str]:
     yield "| outcome | case | time | step | what |\n|---|---|---|---|---|"
     for each in shown:
         what = "" if each.status == "passed" else cases.message(each)
-        if each.status == "flaky":
-            what = f"passed after {count(len(each.attempts) - 1, 'other run')}"
         step = cases.telling(each).path or ""
         cells = [markdown.cell(text) for text in (str(each.case), step, what)]
         live = " (live model)" if each.live else ""
@@ -106,7 +104,8 @@ def _details(case: CaseRecord, details: dict[str, RunReport]) -> Iterator[str]:
         yield f"\nRuns: {runs}\n"
     yield from (f"\n{markdown.plain(each)}\n" for each in case.notes)
     last = details.get(case.run or "")
-    commands = [f"runops show {case.run}", *([last.next] if last is not None and last.next else [])]
+    commands = [f"runops show {run.run}", *([last.next] if last is not None and last.next else [])]
+    commands += [f"runops diff {run.run} {case.run}"] if case.status == "flaky" else []
     if case.run is not None:
         yield f"\n{markdown.fenced(chr(10).join(commands), 'sh')}\n"
     yield "</details>\n"

@@ -241,16 +241,22 @@ class Diagnosis:
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
         why = "" if seen else await self._evidence(lambda: nearest_selectors.why(self.page, lacking), "")
+        said = await self.says()
+        fix = "look at the page, and correct the target or what comes before it"
+        if "status" in said:
+            fix = (
+                f"the page is an error of the server ({said['status']}): look at why, or at the address that led to it"
+            )
         return self.page_error(
             "target-not-found",
             f"{what} {lacking}{f': {why}' if why else ''}  (waited {waited:g} s)",
-            self.sign_in_fix or "look at the page, and correct the target or what comes before it",
+            self.sign_in_fix or fix,
             waited=waited,
             title=await self._evidence(self.page.title, ""),
             nearest=await self._evidence(
                 lambda: nearest.candidates(self.page, lacking, fills=fills and lacking is target), []
             ),
-            **await self.says(),
+            **said,
         )
 
     async def missing_part(self, target: Target) -> str | None:

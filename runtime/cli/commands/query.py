@@ -86,8 +86,9 @@ def _print_json(columns: list[str], rows: Iterator[dict[str, Json]], left_out: l
 def _print_csv(columns: list[str], rows: Iterator[dict[str, Json]]) -> None:
     for cells in itertools.chain([columns], ([cell(row[name]) for name in columns] for row in rows)):
         line = io.StringIO()
-        csv.writer(line, lineterminator="\r").writerow(cells)
-        console.result(line.getvalue())
+        # With this end of line every cell with a part of one is quoted. It is not printed: a shell would take its first half for text.
+        csv.writer(line, lineterminator="\r\n").writerow(cells)
+        console.result(line.getvalue().removesuffix("\r\n"))
 
 
 def _print_table(columns: list[str], rows: Iterator[dict[str, Json]]) -> None:

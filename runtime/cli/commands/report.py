@@ -42,7 +42,7 @@ def report(
     for each in files:
         each.make_folder()
         each.write(merged.report)
-    for tell in report_flags.for_github(annotations):
+    for tell in report_flags.for_github(annotations, joined=True):
         tell(merged.report)
     if (problem := merged.problem()) is not None:
         console.say(console.failure(problem))
