@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime.batch import cases, earlier, selection, shards
+from runtime.batch import cases, earlier, policy, selection, shards
 from runtime.display.text import count
 from runtime.log.store import store as log_store
 from runtime.runs import collect, results
@@ -85,6 +85,9 @@ def _last_failed(
     # A row with corrected values has no run, and neither has any case in a new home: a job that runs nothing must not pass.
     last = {each.case.id: known[each.case.id].state for each in outcomes if each.case.id in known}
     left = [each for each in outcomes if last.get(each.case.id) not in ("passed", "running")]
+    for each in left:
+        if each.case.id in known and policy.forbidden(each):
+            each.refused = _not_again(known[each.case.id])
     new = sum(each.refused is None and each.case.id not in last for each in left)
     if new:
         return left, f"{new} of {count(len(outcomes), 'case')} never ran in {store.place}: selected too"
@@ -93,3 +96,10 @@ def _last_failed(
     running = [*last.values()].count("running")
     passed = f"{count(running, 'case')} still running, and the others" if running else "the newest run of each case"
     return left, f"{passed} passed, so there is nothing to run"
+
+
+def _not_again(last: run_index.RunSummary) -> UsageError:
+    said = f"its last run {last.id} is {last.state}, and its file says `rerun: never`"
+    return UsageError(
+        "rerun-never", said, fix=f"continue that run: `runops resume {last.id}`; `runops run FILE` begins a new one"
+    )

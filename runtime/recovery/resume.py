@@ -153,7 +153,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     checkpoint = await _in_state_of(run, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
     where = "the last checkpoint" if checkpoint is past.checkpoint else "the checkpoint before the last"
-    begins = "begins on a blank page, because no checkpoint was taken"
+    begins = "begins on a blank page" + (", because no checkpoint was taken" if past.checkpoint is None else "")
     begins = f"has the state of {where}" if checkpoint is not None else begins
     run.emit(events.Said(f"the browser is gone: a new one {begins}"))
     if checkpoint is not None:

@@ -65,11 +65,13 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
             said = f"stopped before {stopped}"
             fix = "have the action done by a run: `runops run FILE`"
         raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
-    state = "answered already" if past.status == "paused" else past.status
+    state = "was answered already" if past.status == "paused" else ENDED.get(str(past.status), f"is {past.status}")
     others = "`runops runs --state paused` lists the runs that wait"
     fix = others if past.status == "passed" else f"continue with `runops resume {run}`; {others}"
-    raise UsageError("nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=fix)
+    raise UsageError("nothing-to-answer", f"run {run} asks nothing: it {state}", fix=fix)
 
+
+ENDED = {"passed": "has passed", "failed": "has failed", "interrupted": "was interrupted"}
 
 YES_NO = {"yes": True, "no": False}
 

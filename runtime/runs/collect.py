@@ -83,7 +83,8 @@ def is_workflow(content: bytes) -> bool:
         return False
     document = yaml_text.read("", content)
     if document.readable:
-        data: dict[str, Json] = document.data if isinstance(document.data, dict) else {}
+        whole: Json = document.data
+        data: dict[str, Json] = whole if isinstance(whole, dict) else {}
         found = {"version", "nodes"} & set(data)
         return len(found) == 2 or (bool(found) and any(map(_are_steps, data.values())))
     lines = content.splitlines()

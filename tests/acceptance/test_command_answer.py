@@ -47,6 +47,8 @@ def test_a_run_asks_and_resumes_with_the_answers(project: Project) -> None:
     wrong = project.here("answer", "last", "approver=Ada", "amount=many")
     assert wrong.returncode == 2
     assert "error[bad-answer]: `amount` must be a whole number" in wrong.stderr
+    nameless = project.here("answer", "amount=21")
+    assert (nameless.returncode, "name the run first: runops answer last amount=21" in nameless.stderr) == (2, True)
     missing = project.here("answer", "last", "amount=21")
     assert missing.returncode == 2
     assert "error[missing-answer]" in missing.stderr
@@ -60,6 +62,7 @@ def test_a_run_asks_and_resumes_with_the_answers(project: Project) -> None:
     assert (done.returncode, done.stdout) == (0, "Ada 42 true\n")
     over = project.here("answer", "last", "sure=true")
     assert (over.returncode, "error[nothing-to-answer]" in over.stderr) == (2, True)
+    assert "asks nothing: it has passed" in over.stderr
 
 
 def test_a_secret_that_is_no_answer_is_not_shown(project: Project) -> None:

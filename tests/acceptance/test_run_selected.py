@@ -196,3 +196,17 @@ def test_what_failed_last_is_run_again(project: Project) -> None:
         project.here("run", "flows", "--last-failed").stdout == "flows/divide.yaml: 1\n"
     )  # without a row it never ran
     assert "contradict" in project.here("run", "flows", "--last-failed", "--shard", "1/2").stderr
+
+
+def test_a_file_that_must_not_run_twice_is_not_begun_again(project: Project) -> None:
+    """With `rerun: never`, `--last-failed` refuses a case whose last run did not pass, and names the command that continues it; by name it runs."""
+    project.write(
+        "flows/once.yaml", 'version: 1\nrerun: never\nnodes: [{id: one, type: transform, expr: "{{ 1 // 0 }}"}]\n'
+    )
+    assert project.here("run", "flows/once.yaml", "--last-failed").returncode == 1
+    (run,) = project.runs()
+    refused = project.here("run", "flows/once.yaml", "--last-failed")
+    assert (refused.returncode, f"runops resume {run['id']}" in refused.stderr) == (2, True)
+    assert "error[rerun-never]" in refused.stderr
+    assert len(project.runs()) == 1
+    assert project.here("run", "flows/once.yaml").returncode == 1

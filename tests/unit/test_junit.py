@@ -70,6 +70,16 @@ def test_each_ending_has_its_junit_result() -> None:
     assert [suite.name for suite in found] == ["shop/pay.yaml", "x.yaml", "y.yaml", "z.yaml"]
 
 
+def test_a_run_that_can_continue_is_given_its_command() -> None:
+    """A case that waits, was interrupted or has no end says what to type, beside the command that shows it."""
+    whole = report([ended("paused", 4, question=asked("question", "which?"))])
+    known = RunReport.model_construct(evidence=[], processes=[], next="runops answer 01RUN which=…")
+    data = checked(junit.document(whole.model_copy(update={"details": {"01RUN": known}})))
+    ((case,),) = xunit2.JUnitXml.fromstring(data)
+    (error,) = case.result
+    assert "next      runops answer 01RUN which=…" in error.text.splitlines()
+
+
 def asked(reason: str, message: str) -> dict[str, Any]:
     """The question of a paused run."""
     return {"reason": reason, "message": message, "path": "pay", "fix": None, "evidence": None}
@@ -166,7 +176,7 @@ def test_existing_files_of_evidence_are_attached(tmp_path: Path, monkeypatch: py
         trace=files["trace.zip"],
     )
     whole = report([ended("failed", error={"code": "x", "message": "no"})])
-    run_report = RunReport.model_construct(evidence=[found], processes=[])
+    run_report = RunReport.model_construct(evidence=[found], processes=[], next=None)
     whole = whole.model_copy(update={"details": {"01RUN": run_report}})
     for project, before in (("", f"{tmp_path}/"), (str(tmp_path), "")):
         monkeypatch.setenv("CI_PROJECT_DIR", project)

@@ -81,7 +81,7 @@ def _case(record: CaseRecord, details: dict[str, RunReport], attached: Attached)
         result = ET.Element(kind, message=cases.message(record))
         if kind != "skipped":
             result.set("type", cases.code(record))
-            result.text = "\n".join(_lines(cases.telling(record)))
+            result.text = "\n".join(_lines(cases.telling(record), details))
         parts.append(result)
     parts += [
         _earlier(f"{'flaky' if record.status == 'flaky' else 'rerun'}{kind.title()}", each, details, attached)
@@ -96,7 +96,7 @@ def _case(record: CaseRecord, details: dict[str, RunReport], attached: Attached)
 
 def _earlier(tag: str, run: RunRecord, details: dict[str, RunReport], attached: Attached) -> ET.Element:
     element = ET.Element(tag, message=cases.message(run), type=cases.code(run))
-    element.append(_text("stackTrace", _lines(run)))
+    element.append(_text("stackTrace", _lines(run, details)))
     if told := list(_attachments(run, details, attached)):
         element.append(_text("system-out", told))
     return element
@@ -128,7 +128,7 @@ def _properties(record: CaseRecord, details: dict[str, RunReport]) -> ET.Element
     return element
 
 
-def _lines(run: RunRecord) -> Iterator[str]:
+def _lines(run: RunRecord, details: dict[str, RunReport]) -> Iterator[str]:
     yield f"{cases.code(run)}: {cases.message(run)}"
     evidence = cases.evidence(run)
     problems = evidence.pop("problems", None)
@@ -137,8 +137,14 @@ def _lines(run: RunRecord) -> Iterator[str]:
             yield f"{each.place}: {each.code}: {each.message}"
             yield from (f"  {line}" for line in each.help)
     look = f"runops show {run.run}" if run.run is not None else None
+    known = details.get(run.run or "")
     fields = {"step": run.path, "place": run.place, **{name: _cut(value) for name, value in evidence.items() if value}}
-    for name, value in {**fields, "fix": cases.fix(run), "look": look}.items():
+    for name, value in {
+        **fields,
+        "fix": cases.fix(run),
+        "look": look,
+        "next": known.next if known is not None else None,
+    }.items():
         if value:
             yield f"{name:<9} {value}"
 

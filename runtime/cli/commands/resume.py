@@ -135,6 +135,10 @@ def answer(
         trace=trace,
         video=video,
     )
+    if "=" in run:
+        raise UsageError(
+            "usage", f"`{run}` is an answer, and no run", fix=f"name the run first: runops answer last {run}"
+        )
     run_id = run_index.find(here.reader, run)
     past, _reading = run_index.load_history(here.reader, run_id)
     questions = answers.asked(past, run_id)
