@@ -77,7 +77,7 @@ def test_a_run_that_can_continue_is_given_its_command() -> None:
     data = checked(junit.document(whole.model_copy(update={"details": {"01RUN": known}})))
     ((case,),) = xunit2.JUnitXml.fromstring(data)
     (error,) = case.result
-    assert "next      runops answer 01RUN which=…" in error.text.splitlines()
+    assert "next      runops answer 01RUN which=…" in (error.text or "").splitlines()
 
 
 def asked(reason: str, message: str) -> dict[str, Any]:
