@@ -16,6 +16,7 @@ from runtime.messages.messages import Answer, Message, Request, Usage
 from runtime.models.client import client as model_client
 from runtime.models.client import profiles
 from runtime.models.client.errors import Failed
+from runtime.secrets.masking import Masker
 from runtime.testing import responses, scripted_model
 
 ASKED = Request("m", "Say.", (Message("user", "tea"),), None, 100)
@@ -182,6 +183,15 @@ async def test_a_background_response_without_an_id_is_refused() -> None:
             await client.submit(ASKED, 30)
         await client.close()
     assert failed.value.error.code == "model-unknown"
+
+
+@pytest.mark.parametrize("before", range(170, 200, 3))
+async def test_a_key_in_a_page_that_is_no_response_is_masked_where_the_page_is_cut(before: int) -> None:
+    """A proxy may send back what it got. Cut in the middle of the key, the message is masked like a whole key."""
+    async with answering(b"x" * before + KEY.encode(), kind="text/html") as url:
+        with pytest.raises(Failed) as failed:
+            await asked(url)
+    assert KEY[:4] not in Masker({"key": KEY}).text(str(failed.value.error.message))
 
 
 STREAMS: dict[str, tuple[bytes, str | None]] = {

@@ -22,6 +22,7 @@ from openai.types import responses
 
 from nodes.errors import ModelError, RunOpsError, SetupError
 from nodes.values import Json
+from runtime.display.text import cut
 from runtime.messages import plain_schemas
 from runtime.messages.messages import Answer, Item, Message, Request, Thought, Tool, ToolCall, ToolOutput
 from runtime.models.client import parsing, profiles
@@ -366,7 +367,7 @@ def _response(found: object) -> responses.Response:
 
 
 def _nonsense(found: object) -> NoReturn:
-    seen = " ".join(str(found).split())[:200]
+    seen = cut(" ".join(str(found).split()), 200)
     error = SetupError(
         "model-unknown",
         f"the server answers with something that is no response: {seen}",

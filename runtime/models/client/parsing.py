@@ -12,6 +12,7 @@ from typing import Any
 
 from nodes.errors import ModelError
 from nodes.values import Json
+from runtime.display.text import cut
 from runtime.messages.messages import Answer, Thought, ToolCall, Usage
 from runtime.models.client.errors import Failed
 
@@ -32,7 +33,7 @@ CUT = "max_output_tokens"  # reason of an answer that is not complete because it
 
 NAMELESS = "unnamed"  # name of a call without one. No tool has this name, so the model gets `tool-unknown`
 
-LONGEST = 200  # maximum characters shown of a code, or of a Python error
+LONGEST = 200  # maximum columns shown of a code, or of a Python error
 
 
 def answer(response: Any, heard: str = "") -> Answer:
@@ -46,7 +47,7 @@ def answer(response: Any, heard: str = "") -> Answer:
 
 def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
     """Build the failure for a malformed response. It is not requested again: the server would send the same, and charge each time."""
-    seen = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
+    seen = cut(f"{type(error).__name__}: {' '.join(str(error).split())}", LONGEST)
     failure = ModelError(
         "model-failed",
         f"what the server sent is not of the form of the Responses API ({seen})",
@@ -76,7 +77,7 @@ def failed(code: object, message: object, partial: str, used: Usage | None) -> F
 
 
 def word(code: object) -> str | None:
-    return None if code is None else str(code)[:LONGEST]
+    return None if code is None else cut(str(code), LONGEST)
 
 
 def name(response: Any) -> str:
