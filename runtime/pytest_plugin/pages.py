@@ -78,14 +78,17 @@ def _own(request: pytest.FixtureRequest, options: BrowserOptions | None) -> Any:
 
 @contextlib.contextmanager
 def untraced(request: pytest.FixtureRequest, page: Any) -> Generator[None]:
-    """Keep what happens in the block out of the trace that pytest-playwright records: a trace shows what is typed."""
+    """Keep what happens in the block out of the trace that pytest-playwright records: a trace shows what is typed and sent.
+
+    A chunk would have the requests of the pause, so the trace ends, and another begins.
+    """
     if request.config.getoption("--tracing") == "off":
         yield
         return
     recorder = request.getfixturevalue("_artifacts_recorder")
     before = Path(recorder._pw_artifacts_folder.name) / secrets.token_hex(16)
     try:
-        page.context.tracing.stop_chunk(path=before)
+        page.context.tracing.stop(path=before)
     except Error:
         # The test made the context itself, and it is not traced.
         yield
@@ -96,7 +99,7 @@ def untraced(request: pytest.FixtureRequest, page: Any) -> Generator[None]:
         yield
     finally:
         with contextlib.suppress(Error):  # the browser died, and the run says so
-            page.context.tracing.start_chunk()
+            page.context.tracing.start(title=request.node.nodeid, screenshots=True, snapshots=True, sources=True)
 
 
 def work_apart(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -74,6 +74,17 @@ nodes:
 output: "{{ seen }}"
 """
 
+SENDS = """\
+version: 1
+inputs: {base_url: {type: string}}
+secrets: [SHOP_PASSWORD]
+nodes:
+  - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/login"}
+  - {id: user, type: browser_action, action: fill, target: {label: Username}, value: admin}
+  - {id: pass, type: browser_action, action: fill, target: {label: Password}, value: "{{ secrets.SHOP_PASSWORD }}"}
+  - {id: send, type: browser_action, action: click, target: {role: button, name: Sign in}}
+"""
+
 LEAVES = """\
 version: 1
 inputs: {base_url: {type: string}, elsewhere: {type: string}}
@@ -163,6 +174,12 @@ def test_hides(page: Page, run_workflow):
     assert ended == "something else"
 
 
+def test_hides_what_is_sent(page: Page, run_workflow):
+    page.goto(SHOP)
+    run_workflow("flows/sends.yaml", secrets={"SHOP_PASSWORD": os.environ["CANARY"]})
+    page.goto(SHOP + "/prices")
+
+
 def test_hides_when_it_fails(run_workflow):
     run_workflow("flows/types.yaml", secrets={"SHOP_PASSWORD": os.environ["CANARY"]})
 
@@ -237,7 +254,14 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
     with Shop.start(tmp_path / "shop", orders=3, paid=0) as shop:
         tests = Pytest(tmp_path, SHOP=shop.url)
         tests.write(
-            reads=READS, continues=CONTINUES, fails=FAILS, types=TYPES, leaves=LEAVES, phone=PHONE, counts=COUNTS
+            reads=READS,
+            continues=CONTINUES,
+            fails=FAILS,
+            types=TYPES,
+            sends=SENDS,
+            leaves=LEAVES,
+            phone=PHONE,
+            counts=COUNTS,
         )
         (tmp_path / "conftest.py").write_text(CONFTEST)
         (tmp_path / "test_shop.py").write_text(TESTS)
@@ -267,7 +291,7 @@ def test_workflows_run_on_the_pages_of_tests(tmp_path: Path) -> None:
     assert "During handling" not in output
     assert "[hidden]" in part(output, "test_hides_when_it_fails")
     assert CANARY not in output
-    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 14
+    assert len([*(tmp_path / ".runops" / "conversations").iterdir()]) == 15
     traces = [*(tmp_path / "test-results").rglob("*.zip")]
     assert len(traces) >= 8
     for trace in traces:
