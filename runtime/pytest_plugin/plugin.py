@@ -48,6 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
+    __tracebackhide__ = True  # an error of any fixture passes through here
     made = yield
     if fixturedef.argname == "playwright" and request.session.stash.get(_USED, False):
         from runtime.pytest_plugin import pages
