@@ -244,13 +244,19 @@ def model_of(data: Mapping[str, Json]) -> type[Node] | None:
     kind = kinds.get(word) if isinstance(word, str) else None
     if kind is None and isinstance(word, str):
         # What it does tells more than the spelling of its type.
-        kind = next((each for each in kinds.values() if each.field and data.get(each.field) in each.variants), None)
+        kind = next((each for each in kinds.values() if _does(data, each)), None)
         kind = kind or kinds.get(_near(word, kinds))
     if kind is None:
         return None
     if kind.field is None:
         return kind.base
     return kind.variants.get(_near(_entry(data, kind.field), kind.variants)) or kind.base
+
+
+def _does(data: Mapping[str, Json], kind: registry.NodeType) -> bool:
+    """True if the node names a variant of this type."""
+    named = data.get(kind.field) if kind.field else None
+    return isinstance(named, str) and named in kind.variants
 
 
 def _spelt_like(key: str, free: Collection[str], lacking: Collection[str]) -> str | None:

@@ -138,6 +138,7 @@ _IN_PLACE = isolated_world.Script[str](
     + visibility.DRAWN
     + r"""
   if (drawn(element)) {
+    if (!element.matches('input, select, textarea')) return '';
     // What takes the clicks of a field, if it is a part of the same control: around it, over it, or its label.
     const {x, y, width, height} = element.getBoundingClientRect();
     let hit = element.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
