@@ -165,7 +165,7 @@ def test_an_action_that_ctrl_c_interrupted_is_reported_and_not_repeated(builds: 
             out, err = process.communicate(timeout=60)
         assert (process.returncode, json.loads(out)["status"]) == (130, "interrupted"), err
         assert "  left  paying[#1001]/pay: click button" in err
-        assert "(execute_nodes); 1 may not have happened" in err
+        assert "done once: execute_nodes; 1 may not have happened" in err
         assert len(shop.ledger("payment")) == 1
         shop.clear()
         last = finish(unproved="pay and output: the order was paid before")

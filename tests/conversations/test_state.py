@@ -201,7 +201,7 @@ def test_row_000_8_the_summary_in_a_build(builds: Builds) -> None:
     assert re.search(r"^Id: [0-9A-Z]{26}$", last, re.MULTILINE)
     assert "\nNodes: 3 (transform 3)\n" in last
     assert "\nPhase: Build (in_progress), 0 of 2 tasks completed; next task: 1, Open it\n" in last
-    assert "\nNext: `run_draft`" in last
+    assert "\nNext: `finish`" in last
 
 
 def test_row_001_7_the_injected_state_has_the_workflow_whole(builds: Builds) -> None:

@@ -53,10 +53,10 @@ class PageCase:
 
 PAGES = {
     "table": PageCase("own:/table", "tbody tr", ("button", "Edit"), "done"),
-    "orders": PageCase("shop:/orders", "tbody tr", ("link", "Open"), "gone: 4 elements"),
+    "orders": PageCase("shop:/orders", "tbody tr", ("link", "Open"), "gone: 5 elements"),
     "order": PageCase("shop:/orders/1001", "", ("button", "Pay"), 'button "Pay" [ref='),
     "form": PageCase("shop:/form", "", ("checkbox", "Include samples"), 'changed: checkbox "Include samples" (checked)'),
-    "messages": PageCase("shop:/messages", "tbody tr", ("link", "1003"), 'new: textbox "Note"'),
+    "messages": PageCase("shop:/messages", "tbody tr", ("link", "1003"), 'new: checkbox "Urgent"'),
     "delivery": PageCase("shop:/delivery", "", ("link", "Dock"), 'heading "'),
     "articles": PageCase("shop:/articles?for=A1", "tbody tr", ("button", "Add"), 'link "Cart (1)"'),
     "list": PageCase("admin:/admin/billing/invoice/", "tbody tr, #changelist-filter li", ("checkbox", "Select all"), "(checked)"),
