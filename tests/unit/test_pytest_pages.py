@@ -17,10 +17,10 @@ class Tracing:
     def __init__(self) -> None:
         self.paused: list[str] = []
 
-    def stop_chunk(self, path: Any) -> None:
+    def stop(self, path: Any) -> None:
         self.paused.append(str(path))
 
-    def start_chunk(self) -> None:
+    def start(self, **_options: object) -> None:
         raise Error("Target page, context or browser has been closed")
 
 
@@ -28,7 +28,9 @@ def test_a_browser_that_dies_in_a_run_does_not_hide_the_end_of_the_run() -> None
     """What was recorded before is kept for the test's folder, and the run's own error is raised."""
     recorder = SimpleNamespace(_pw_artifacts_folder=SimpleNamespace(name="artifacts"), _traces=[])
     config = SimpleNamespace(getoption=lambda _name: "retain-on-failure")
-    request: Any = SimpleNamespace(config=config, getfixturevalue=lambda _name: recorder)
+    request: Any = SimpleNamespace(
+        config=config, getfixturevalue=lambda _name: recorder, node=SimpleNamespace(nodeid="test")
+    )
     tracing = Tracing()
     with (
         pytest.raises(ValueError, match="how the run ended"),
