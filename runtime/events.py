@@ -46,6 +46,11 @@ class Within(EventBase):
     """Id of the run; the engine fills it in."""
 
 
+def titled(workflow: str, row: str | None) -> str:
+    """Return the name of a workflow, with the label of its row of inputs if it has one."""
+    return workflow if row is None else f"{workflow} [{row}]"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunStarted(EventBase):
     """The run is claimed and its log open. ``resumed`` is True for a resume, False for a first start; ``row`` labels its row of inputs."""
@@ -57,7 +62,7 @@ class RunStarted(EventBase):
 
     @property
     def name(self) -> str:
-        return self.workflow if self.row is None else f"{self.workflow} [{self.row}]"
+        return titled(self.workflow, self.row)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

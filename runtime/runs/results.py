@@ -53,7 +53,7 @@ class Case:
     @property
     def name(self) -> str:
         name = self.loaded.workflow.name if self.loaded is not None else self.file.stem
-        return name if self.row is None else f"{name} [{self.row}]"
+        return events.titled(name, self.row)
 
 
 @dataclasses.dataclass(slots=True)

@@ -83,7 +83,12 @@ def test_workflows_on_pages_are_valid(sheet: Path, block: Block, tmp_path: Path)
         assert problems == []
         return
     if block.file and block.file.startswith(".git"):
-        assert yaml.safe_load(block.text)  # tests/acceptance/test_wheel.py runs it
+        jobs = yaml.safe_load(block.text)
+        jobs = jobs.get("jobs", jobs)
+        steps = [
+            step for job in jobs.values() for step in job.get("script") or [each.get("run") for each in job["steps"]]
+        ]
+        assert any(step and step.startswith("runops run ") for step in steps)
         return
     text = block.text if re.search(r"^version:", block.text, re.MULTILINE) else whole(block.text)
     # Used files are beside it, as in the page's folder.

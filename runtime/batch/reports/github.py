@@ -77,7 +77,7 @@ def _message(case: CaseRecord) -> Iterator[str]:
         yield f"passed in run {case.run}, after {count(len(failed), 'run')} failed"
         yield from (f"run {each.run}: {_of(each.path)}{cases.code(each)}: {cases.message(each)}" for each in failed)
         yield from case.notes
-        yield f"look: runops diff {failed[-1].run} {case.run}"
+        yield f"look: runops diff {cases.telling(case).run} {case.run}"
         return
     yield f"{_of(case.path)}{cases.code(case)}: {cases.message(case)}"
     if read := cases.evidence(case).get("values"):

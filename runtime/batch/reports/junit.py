@@ -138,13 +138,9 @@ def _lines(run: RunRecord, details: dict[str, RunReport]) -> Iterator[str]:
             yield from (f"  {line}" for line in each.help)
     look = f"runops show {run.run}" if run.run is not None else None
     known = details.get(run.run or "")
+    following = known.next if known is not None else None
     fields = {"step": run.path, "place": run.place, **{name: _cut(value) for name, value in evidence.items() if value}}
-    for name, value in {
-        **fields,
-        "fix": cases.fix(run),
-        "look": look,
-        "next": known.next if known is not None else None,
-    }.items():
+    for name, value in {**fields, "fix": cases.fix(run), "look": look, "next": following}.items():
         if value:
             yield f"{name:<9} {value}"
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from nodes.errors import UsageError
 from nodes.values import Json
+from runtime import events
 from runtime.cli import console, flags
 from runtime.display import costs
 from runtime.display.text import duration, one_line, when
@@ -87,8 +88,7 @@ def row(run: run_index.RunSummary) -> list[str]:
 
 
 def _called(run: run_index.RunSummary) -> str:
-    row = f" [{run.row}]" if run.row is not None else ""
-    return f"{'try: ' if run.trial else ''}{run.workflow}{row}"
+    return f"{'try: ' if run.trial else ''}{events.titled(run.workflow, run.row)}"
 
 
 def ps(as_json: flags.JsonFlag = False) -> None:
